@@ -1,43 +1,43 @@
-//! How the tools of the shop behave, said once.
+//! The behaviours of the shop's tools, defined once.
 
 use countersign::CallContext;
 use countersign::contract::tool::{Change, EvidenceRule, KeyRule, Replay};
 use countersign::contract::{Behaviour, Effect};
 use jiff::{SignedDuration, Timestamp};
 
-/// A quote holds so long.
+/// TTL of a quote.
 pub const QUOTE_SECONDS: u32 = 300;
 
-/// So do shipping options and estimates of duties and taxes.
+/// TTL of shipping options.
 pub const SHIPPING_SECONDS: u32 = 300;
 
-/// An estimate of duties and taxes holds so long.
+/// TTL of an estimate of duties and taxes.
 pub const TAX_SECONDS: u32 = 300;
 
-/// A decision about compliance holds so long.
+/// TTL of a compliance decision.
 pub const COMPLIANCE_SECONDS: u32 = 3_600;
 
-/// A total holds so long.
+/// TTL of a total.
 pub const TOTAL_SECONDS: u32 = 60;
 
-/// A draft order is valid so long.
+/// TTL of a draft order.
 pub const DRAFT_ORDER_SECONDS: u32 = 1_800;
 
-/// Prices and stock are held for a draft order so long.
+/// Duration for which a lock holds the price and stock of a draft order.
 pub const LOCK_SECONDS: u32 = 900;
 
-/// So many seconds after this call; the end of time where there is no later one.
+/// The time of this call plus this many seconds; [`Timestamp::MAX`] if there is no later one.
 pub fn later(ctx: &CallContext, seconds: u32) -> Timestamp {
     let after = SignedDuration::from_secs(seconds.into());
     ctx.now().checked_add(after).unwrap_or(Timestamp::MAX)
 }
 
-/// Looks something up.
+/// A read: the call changes nothing.
 pub fn read() -> Behaviour {
     Behaviour::default()
 }
 
-/// Asks the world, and its answer may be built on for so long: a price, stock.
+/// A read of something that changes, such as a price or stock. Its answer may be relied on for this TTL.
 pub fn asks(ttl_seconds: u32) -> Behaviour {
     Behaviour {
         evidence: EvidenceRule::Required,
@@ -56,7 +56,7 @@ pub fn rule(ttl_seconds: u32) -> Behaviour {
     }
 }
 
-/// Changes what the tool keeps; everything else about it is committed with that.
+/// A write: changes the tool's state. Everything else about the call is committed with that change.
 pub fn write() -> Behaviour {
     Behaviour {
         effect: Effect::Write,
@@ -65,7 +65,7 @@ pub fn write() -> Behaviour {
     }
 }
 
-/// Adds something to what the tool keeps.
+/// A write that adds to the tool's state.
 pub fn add() -> Behaviour {
     Behaviour {
         change: Change::Adds,
@@ -73,7 +73,7 @@ pub fn add() -> Behaviour {
     }
 }
 
-/// Sets something: the same call again changes nothing more.
+/// An idempotent write: the same call again changes nothing more.
 pub fn set() -> Behaviour {
     Behaviour {
         change: Change::Sets,
@@ -81,8 +81,8 @@ pub fn set() -> Behaviour {
     }
 }
 
-/// A write of which a second one would cost somebody something: without a key it gets one from its user,
-/// tool and arguments, so that the same call is the same order.
+/// A write that costs money if it happens twice. Without an idempotency key the call gets one from its user, tool and
+/// arguments, so that the same call is the same order.
 pub fn write_once() -> Behaviour {
     let mut behaviour = add();
     behaviour.idempotency.key = KeyRule::Derive;

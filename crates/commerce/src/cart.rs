@@ -1,5 +1,5 @@
-//! Carts: what a user means to buy, and by which way it goes. A cart holds no prices; those come from answers
-//! with a window, about exactly what is in the cart.
+//! Carts: the items that a user means to buy, and the shipping option. A cart has no prices; those come from answers
+//! with a TTL about exactly the items in the cart.
 
 use countersign::catalog::CatalogBuilder;
 use countersign::contract::SnapshotId;
@@ -16,40 +16,42 @@ mod view;
 
 pub use view::{CartLine, CartView, ChosenShipping};
 
-/// Each user has their own; nobody else finds them.
+/// The carts, kept for each user; no other user can find them.
 const CARTS: Collection = Collection::of_user("cart");
 
-/// A cart, as it is kept.
+/// A cart, as it is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cart {
-    /// Rises with each change, so that an answer about an earlier cart can be told from one about this.
+    /// Version, incremented by each change, so that an answer about an earlier cart is recognised.
     pub version: u64,
-    /// The only currency that its total may be in, where one was asked for.
+    /// The only currency that the total may be in; `None` if the cart was created without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// What is in it.
+    /// The items.
     pub basket: Basket,
-    /// How it goes, once that was chosen. A change of the items drops it: the price was for others.
+    /// The shipping option; `None` until one is selected. A change of the items clears it, because its price was for
+    /// the earlier items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shipping: Option<Shipping>,
 }
 
-/// How the items of a cart go.
+/// The selected shipping option of a cart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shipping {
     /// The evidence of the answer that offered it.
     pub snapshot_id: SnapshotId,
-    /// Which of the ways that it offered.
+    /// The selected option of that answer.
     pub option_id: String,
-    /// Where it goes.
+    /// The destination.
     pub destination: Destination,
-    /// The address of the user that it goes to, where one was named.
+    /// The user's address that it goes to; `None` if only a destination is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_id: Option<String>,
 }
 
 impl Cart {
-    /// The cart of this user that the argument `cart_id` names. Whether another user has it is not said.
+    /// Reads the cart of this user that the argument `cart_id` names. Another user's cart is answered exactly like a
+    /// missing one.
     pub async fn of(ctx: &CallContext, cart_id: &str) -> Result<Self, ToolError> {
         let kept = ctx.state().get(&CARTS, cart_id).await?;
         kept.ok_or_else(|| {
@@ -60,13 +62,13 @@ impl Cart {
         })
     }
 
-    /// Keeps it with the call, as a new version.
+    /// Stores the cart with the call, as a new version.
     pub async fn keep(&mut self, ctx: &CallContext, cart_id: &str) -> Result<(), ToolError> {
         self.version = self.version.saturating_add(1);
         ctx.state().put(&CARTS, cart_id, self).await
     }
 
-    /// Changes what is in it; how that goes has to be chosen anew.
+    /// Changes the items and clears the shipping option, which has to be selected again.
     fn refill(&mut self, change: impl FnOnce(&mut Basket)) {
         change(&mut self.basket);
         self.shipping = None;

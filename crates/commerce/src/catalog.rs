@@ -1,6 +1,6 @@
-//! What is sold: search, cards, variants, availability.
+//! The catalog: search, offer cards, variants, availability.
 //!
-//! Prices here are those of the moment and bind nobody; `pricing.get_realtime_quote` gives one that holds.
+//! Prices here are current prices without a commitment; `pricing.get_realtime_quote` gives one that is held.
 
 use countersign::catalog::CatalogBuilder;
 use countersign::contract::Behaviour;
@@ -20,10 +20,10 @@ pub use range::PriceRange;
 pub use search::{OfferFound, OffersFound};
 pub use variants::{OfferVariants, VariantShown};
 
-/// What the shop says about its offers may be shown for so long.
+/// TTL of search results, offer cards and variants.
 const SHOWN_SECONDS: u32 = 300;
 
-/// How many there are may be believed for so long.
+/// TTL of an availability.
 const AVAILABILITY_SECONDS: u32 = 60;
 
 /// Adds the tools of this area.
@@ -35,7 +35,7 @@ pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
         .tool(availability::GetAvailability)
 }
 
-/// Looks things up in rule sets only, so that it can be computed again.
+/// A read of rule sets only, so that it can be computed again.
 fn shown() -> Behaviour {
     Behaviour {
         replay: Replay::Pure {

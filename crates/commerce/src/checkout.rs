@@ -1,8 +1,8 @@
 //! From a cart to a draft order, and no further.
 //!
-//! Read `total` first (the one computation), then `grounds` (what it rests on), `compute`, `draft` and `lock`.
-//! `again` and `changed` are about what became of a promise, `gate` about what keeps an order from being made,
-//! `own` about what a user holds already.
+//! Read `total` first (the one computation), then `grounds` (the answers that it rests on), `compute`, `draft` and
+//! `lock`. `again` and `changed` compare an order with the current state of what it rests on, `gate` refuses orders
+//! that must not be made, `own` finds what a user already holds.
 
 use countersign::catalog::CatalogBuilder;
 
@@ -35,7 +35,7 @@ pub use part::{GroundIds, Part};
 pub use summary::OrderSummary;
 pub use total::Breakdown;
 
-/// The tool whose evidence a draft order rests on, besides those of the areas.
+/// The tool that computes a total. A draft order rests on its evidence, besides that of the areas.
 pub const TOTAL_TOOL: &str = "checkout.compute_total";
 
 /// The tool that makes draft orders.

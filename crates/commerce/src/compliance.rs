@@ -1,17 +1,17 @@
-//! What may go where.
+//! Compliance: the items that may be sent to a destination.
 //!
-//! The rules are data (`rules/compliance/*.toml`); this module reads them and keeps to four promises:
+//! The rules are data (`rules/compliance/*.toml`); this module reads them and gives four guarantees:
 //!
-//! - **It fails closed.** A category or a country that the rules do not know is blocked, and so is a thing of
-//!   which a rule would have to know more than the shop says. A file with an operator, a fact, a group or a
-//!   certificate that does not exist is refused before anything is decided by it.
-//! - **Categories inherit.** A rule on `electronics/power` holds for `electronics/power/power_bank`.
+//! - **It fails closed.** An unknown category or country is blocked, and so is an item about which a rule needs
+//!   more facts than the shop gives. A file with an unknown operator, fact, group or certificate is refused before
+//!   anything is decided by it.
+//! - **Categories inherit.** A rule on `electronics/power` applies to `electronics/power/power_bank`.
 //! - **The worst finding decides.** `block` blocks, `warning` makes it conditional, `info` lets it go.
-//! - **A blocked thing is an answer, not an error.** The report is the evidence that a refusal rests on, with
-//!   every rule and what can be done about it; an error would leave no answer to rest on. The error
-//!   `COMPLIANCE_BLOCKED` comes from `checkout`, which refuses to go on with such a report.
+//! - **A blocked item is an answer, not an error.** The report is the evidence that a refusal rests on, with every
+//!   rule and the remedies; an error would leave no answer to rest on. The error `COMPLIANCE_BLOCKED` comes from
+//!   `checkout`, which refuses to go on with such a report.
 //!
-//! Read `policy` (what the rules say), then `judge` (what they say about one thing), then `check`.
+//! Read `policy` (the rules), then `judge` (their verdict on one item), then `check` (the tool).
 
 use countersign::catalog::CatalogBuilder;
 

@@ -1,4 +1,4 @@
-//! Where something goes, as far as rates and rules have to know it.
+//! The destination of a shipment, in as much detail as rates and rules need.
 
 use std::fmt;
 
@@ -28,18 +28,18 @@ impl Destination {
         self.country.to_ascii_uppercase()
     }
 
-    /// The region in capital letters; an empty one is none.
+    /// The region in capital letters; `None` if it is empty.
     pub fn region(&self) -> Option<String> {
         said(self.region.as_deref()).map(str::to_uppercase)
     }
 
-    /// In normal form by the address rules: codes for country and region, the postal code as the country writes it.
-    /// Refused where they contradict each other. Everything that computes or answers does it with this form.
+    /// The destination in normal form by the address rules: codes for country and region, the postal code as the
+    /// country writes it. It is refused if these contradict each other. Every computation and answer uses this form.
     pub(crate) fn normal(&self, ctx: &CallContext) -> Result<Self, ToolError> {
         address::normal(ctx, self)
     }
 
-    /// The same with country and region in capital letters, which is all that can be done without rules.
+    /// The destination with country and region in capital letters; without address rules no more can be normalized.
     pub(crate) fn normalized(&self) -> Self {
         Self {
             country: self.country(),
@@ -49,7 +49,7 @@ impl Destination {
     }
 }
 
-/// The country and nothing else: the rest is personal.
+/// Shows the country only: the rest is personal.
 impl fmt::Debug for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Destination")
@@ -58,7 +58,7 @@ impl fmt::Debug for Destination {
     }
 }
 
-/// What somebody said; blanks say nothing, and a rule must not take them for an answer.
+/// The trimmed text; `None` if it is blank, so that a rule does not take blanks for an answer.
 fn said(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Snapshots of evidence, and what is attached to a draft order.
+//! Evidence snapshots, and their attachment to a draft order.
 
 use countersign::catalog::CatalogBuilder;
 
@@ -8,7 +8,7 @@ mod snapshot;
 pub use attach::{Attached, AttachmentKind};
 pub use snapshot::{EvidenceSnapshot, Purpose, SnapshotEntry};
 
-/// The tool that bundles what a draft order rests on.
+/// The tool that bundles the evidence that a draft order rests on.
 pub const SNAPSHOT_TOOL: &str = "evidence.create_snapshot";
 
 /// Adds the tools of this area.

@@ -20,20 +20,20 @@ pub(crate) const RULES: &[RuleFile] = &[
 
 static BOOK: Book<Rates> = Book::new();
 
-/// In which currency amounts are shown where nobody asks for one.
+/// The currency of an answer if neither the arguments nor the envelope name one.
 pub const DEFAULT_CURRENCY: &str = "USD";
 
 /// Rates of one day, as units of a currency for one unit of the base.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
-    /// Where they come from.
+    /// The publisher of the rates.
     pub source: String,
-    /// The day they are of.
+    /// The day of the rates.
     pub date: String,
-    /// What they are units for.
+    /// The base currency.
     pub base: String,
-    /// By currency.
+    /// The rates by currency.
     pub rates: BTreeMap<String, Decimal>,
 }
 
@@ -69,13 +69,15 @@ impl Rates {
         BOOK.get(ctx)
     }
 
-    /// An amount in another currency, rounded once, and the rate that was used, where there was one.
+    /// Converts an amount to another currency, rounded once. Returns the rate that was used; `None` if no conversion
+    /// was needed.
     pub fn convert(&self, money: &Money, to: &str) -> Result<(Money, Option<RateUsed>), ToolError> {
         let (amount, used) = self.exchange(money.decimal()?, &money.currency, to)?;
         Ok((Money::round(amount, to)?, used))
     }
 
-    /// An amount in another currency, not rounded, and the rate that was used, where there was one.
+    /// Converts an amount to another currency, not rounded. Returns the rate that was used; `None` if no conversion was
+    /// needed.
     pub fn exchange(
         &self,
         amount: Decimal,
@@ -115,7 +117,7 @@ impl Rates {
     }
 }
 
-/// The currency that an answer is in: the one that is asked for, else that of the call's envelope.
+/// The currency of an answer: that of the argument, else that of the call's envelope, else [`DEFAULT_CURRENCY`].
 pub fn asked(ctx: &CallContext, argument: Option<String>) -> String {
     let asked = argument.or_else(|| ctx.request().currency.clone());
     asked.map_or_else(

@@ -1,8 +1,9 @@
-//! How one answer rests on another, or looks at it: by the name of its evidence, which only the gateway writes.
+//! Links from one answer to an earlier one that it reads or rests on, by the id of its evidence, which only the gateway
+//! assigns.
 //!
-//! What an agent says about an earlier answer is never believed. It names the evidence, and the answer is read
-//! from there: of the same user, of the right tool, a real one and no dry run. The link becomes part of the
-//! record, so that a decision can be walked back to what it rests on.
+//! An agent's claim about an earlier answer is never believed. It names the evidence, and the answer is read from
+//! there: of the same user, of the right tool, a real call and no dry run. The link becomes part of the record, so that
+//! a decision can be traced back to everything it rests on.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +16,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::Say;
 
-/// The name of an answer's evidence as an argument: `evidence.snapshot_id` of its reply.
+/// The id of an answer's evidence as an argument: `evidence.snapshot_id` of its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EvidenceId(String);
 
 impl EvidenceId {
-    /// The name as it was sent.
+    /// The id as it was sent.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -43,24 +44,25 @@ impl ArgValue for EvidenceId {
     }
 }
 
-/// An earlier answer that a call looks at, and may rest on.
+/// An earlier answer that a call reads, and may rest on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ground<T> {
-    /// Its evidence.
+    /// The id of its evidence.
     pub id: SnapshotId,
-    /// What it said.
+    /// The answer.
     pub answer: T,
-    /// Until when that may be relied on (A8).
+    /// The end of its TTL (A8); `None` if it has none.
     pub valid_until: Option<Timestamp>,
-    /// The rule sets that it came from: name and version (A15).
+    /// The rule sets that it was computed with: name and version (A15).
     pub rules: BTreeMap<String, String>,
-    /// The record of it, without its answer.
+    /// Its record, without the answer.
     linked: Linked,
 }
 
 impl<T> Ground<T> {
-    /// Rests the call on it; false where its window is over, and then nothing may. An answer without a window says
-    /// nothing about later: `evidence.create_snapshot` has none, and what it names is asked one by one.
+    /// Rests the call on this answer; false if its TTL is over, and then the call must not rest on it. It is also false
+    /// for an answer without a TTL, such as that of `evidence.create_snapshot`: the answers that it names are checked
+    /// one by one.
     pub fn rests(&self, ctx: &CallContext) -> bool {
         self.valid_until.is_some() && ctx.rest_on(&self.linked).is_ok()
     }
@@ -100,8 +102,8 @@ pub async fn read<T: DeserializeOwned>(
     })
 }
 
-/// Looks at the call that the evidence at this JSON pointer of the arguments names, whatever tool it was: of the same
-/// user, a call that worked and was no dry run.
+/// Reads the record of the call that the evidence at this JSON pointer of the arguments names, whatever its tool: of
+/// the same user, a call that succeeded and was no dry run.
 pub async fn look_at(
     ctx: &CallContext,
     pointer: &str,
@@ -114,7 +116,7 @@ pub async fn look_at(
         .as_str()
         .parse()
         .map_err(|_| refused(Say::NoEvidenceName))?;
-    // Whether it is somebody else's or nobody's is not said.
+    // Another user's evidence is answered exactly like a missing one.
     let linked = ctx.link(&id).await;
     let linked = linked.map_err(|error| error.field(pointer).hint(hint.clone()))?;
     let record = &linked.record;
@@ -128,7 +130,7 @@ pub async fn look_at(
     Ok((id, linked))
 }
 
-/// The tool that was called.
+/// The name of the tool that was called.
 pub fn tool_of(linked: &Linked) -> Option<&str> {
     linked.record.tool.as_ref().map(|of| of.name.as_str())
 }

@@ -1,4 +1,4 @@
-//! Names that an agent gives back as it got them: of a cart, a draft order, an address, a mission.
+//! Ids that an agent sends back as it got them: of a cart, a draft order, an address, a mission.
 
 use std::ops::Deref;
 
@@ -6,10 +6,10 @@ use countersign::ArgValue;
 use countersign::contract::{Parameter, ValueKind};
 use serde::Deserialize;
 
-/// The name of something that was made by an earlier call, as an argument.
+/// The id of something that an earlier call made, as an argument.
 ///
-/// A name that nobody has is not found, whatever it looks like. What no store can look up is refused before it gets
-/// there: nothing at all, and control characters.
+/// An unknown id is not found, whatever its form. An id that no store can look up is refused before it gets there: the
+/// empty one, and one with control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Id(String);

@@ -1,7 +1,7 @@
 //! The user: profile and addresses.
 //!
-//! Both are state of the user: sealed under the user's key, erased with the user, and never in an id, a log or the
-//! text of an error. Another user's address is not found, and nobody is told that it exists.
+//! Both are state of the user: sealed under the user's key, erased with the user, and never in an id, a log or the text
+//! of an error. Another user's address is answered exactly like a missing one.
 
 use countersign::catalog::CatalogBuilder;
 

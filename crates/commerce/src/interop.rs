@@ -1,8 +1,8 @@
-//! A draft order as other standards of agent commerce write a checkout: [`acp`] (2026-04-17) and [`ucp`] (2026-04-08).
+//! A draft order as a checkout in other standards of agent commerce: [`acp`] (2026-04-17) and [`ucp`] (2026-04-08).
 //!
-//! Pure functions: a summary of an order goes in, JSON comes out. Amounts stay whole numbers of the smallest unit,
-//! and what is shown adds up, or nothing is shown. None of it can be paid through these pages: the buyer does
-//! that elsewhere, at `continue_url`.
+//! Pure functions: a summary of an order goes in, JSON comes out. Amounts stay whole numbers of the smallest unit, and
+//! the totals add up, or nothing is shown. No order can be paid through these pages: the buyer pays elsewhere, at
+//! `continue_url`.
 
 use jiff::Timestamp;
 
@@ -18,109 +18,109 @@ pub mod ucp;
 pub use order::{PageError, SUMMARY_ARGUMENT, SUMMARY_TOOL};
 pub use totals::{Charges, Unbalanced};
 
-/// What both standards show of an order.
+/// The content of an order that both standards show.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
-    /// The draft order.
+    /// The id of the draft order.
     pub id: String,
-    /// How it stands.
+    /// The state of the order.
     pub state: SessionState,
-    /// What is bought.
+    /// The order lines.
     pub lines: Vec<SessionLine>,
-    /// How it is sent.
+    /// The selected shipping option.
     pub shipping: SessionShipping,
-    /// Where it goes.
+    /// The destination.
     pub destination: Destination,
-    /// Customs duty, whoever pays it.
+    /// Customs duty, paid with the order or on delivery.
     pub duty: Money,
-    /// VAT, GST or sales tax, whoever pays it.
+    /// VAT, GST or sales tax, paid with the order or on delivery.
     pub tax: Money,
-    /// What carriers and offices charge, whoever pays it.
+    /// The clearance fees of carriers and offices, paid with the order or on delivery.
     pub fees: Money,
-    /// What the buyer pays for the order.
+    /// The amount that the buyer pays for the order.
     pub total: Money,
-    /// What the buyer pays to the carrier besides, at the door.
+    /// The amount that the buyer also pays to the carrier, on delivery.
     pub due_on_delivery: Money,
-    /// What the buyer has to acknowledge, in the language of the page.
+    /// The acknowledgements that the buyer has to give, in the language of the page.
     pub acknowledge: Vec<String>,
-    /// What the buyer has to be asked about: what it is, and the text for people.
+    /// The confirmations that the buyer has to give: a kind, and the text for people.
     pub confirm: Vec<(String, String)>,
-    /// When it was made.
+    /// The time at which the order was made.
     pub created_at: Timestamp,
-    /// Until when it can be paid for.
+    /// The end of the time in which it can be paid for.
     pub expires_at: Timestamp,
-    /// Until when price and things are held, where they are.
+    /// The end of the lock on price and stock; `None` if there is none.
     pub held_until: Option<Timestamp>,
     /// The evidence of the quote.
     pub quote_snapshot_id: String,
-    /// The evidence of everything that it rests on.
+    /// The evidence of everything that the order rests on.
     pub evidence_snapshot_id: String,
 }
 
-/// How an order stands.
+/// The state of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
-    /// Nothing is held, and nobody has confirmed anything.
+    /// Price and stock are not locked, and the buyer has not confirmed.
     Open,
-    /// Price and things are held; the buyer has not confirmed.
+    /// Price and stock are locked; the buyer has not confirmed.
     Locked,
     /// The buyer has confirmed, and can pay.
     Payable,
-    /// It is over.
+    /// The order has expired.
     Expired,
 }
 
-/// So many of one thing.
+/// An order line: a quantity of one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionLine {
-    /// What.
+    /// The SKU.
     pub sku: String,
-    /// Its offer.
+    /// The offer of the SKU.
     pub offer_id: String,
-    /// What people call it.
+    /// The title, for people.
     pub title: String,
-    /// How many.
+    /// The quantity.
     pub quantity: u32,
-    /// What one costs.
+    /// The price of one unit.
     pub unit_price: Money,
-    /// What all of them cost.
+    /// The price of the whole line.
     pub line_total: Money,
 }
 
-/// The way that was chosen.
+/// The selected shipping option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionShipping {
-    /// Its name.
+    /// The id of the option.
     pub option_id: String,
-    /// Who carries it.
+    /// The carrier.
     pub carrier: String,
-    /// Which of its services.
+    /// The service of the carrier.
     pub service: String,
-    /// At least so many working days.
+    /// The shortest delivery time, in working days.
     pub days_min: u32,
-    /// At most so many.
+    /// The longest delivery time, in working days.
     pub days_max: u32,
-    /// What it costs.
+    /// The price.
     pub price: Money,
 }
 
-/// Who looks at a page.
+/// The reader of a page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reader<'a> {
-    /// The language that they like best.
+    /// The preferred locale.
     pub locale: Option<&'a str>,
-    /// Where the buyer goes on, if there is such a page.
+    /// The page on which the buyer goes on; `None` if there is none.
     pub continue_url: Option<&'a str>,
 }
 
 impl Reader<'_> {
-    /// One of both.
+    /// The text in the reader's language.
     fn say(&self, english: &str, chinese: &str) -> String {
         let is_chinese = is_chinese(self.locale);
         if is_chinese { chinese } else { english }.to_owned()
     }
 
-    /// What is said of an order that is over.
+    /// The message for an expired order.
     fn is_over(&self) -> String {
         self.say(
             "This order has expired; a new one has to be made from a new quote.",
@@ -130,17 +130,17 @@ impl Reader<'_> {
 }
 
 impl Session {
-    /// The name of each line, in their order.
+    /// The id of each line, in their order.
     fn line_ids(&self) -> Vec<&str> {
         self.lines.iter().map(|line| line.sku.as_str()).collect()
     }
 
-    /// What the way is called.
+    /// The name of the shipping option: carrier and service.
     fn way(&self) -> String {
         format!("{} {}", self.shipping.carrier, self.shipping.service)
     }
 
-    /// How long it takes.
+    /// The delivery time, for people.
     fn duration(&self, reader: &Reader<'_>) -> String {
         let (from, to) = (self.shipping.days_min, self.shipping.days_max);
         reader.say(
@@ -149,7 +149,7 @@ impl Session {
         )
     }
 
-    /// What the buyer is asked, as long as nobody has confirmed it.
+    /// The question to the buyer, until the order is confirmed.
     fn question(&self, reader: &Reader<'_>) -> String {
         let total = &self.total;
         reader.say(
@@ -158,7 +158,7 @@ impl Session {
         )
     }
 
-    /// What the buyer pays to somebody else.
+    /// The note on the amount due to the carrier on delivery; `None` if nothing is due.
     fn at_the_door(&self, reader: &Reader<'_>) -> Option<String> {
         let due = &self.due_on_delivery;
         (due.amount > 0).then(|| {

@@ -1,4 +1,4 @@
-//! What is bought: items as arguments, and a basket that can be compared.
+//! Items as arguments, and a basket that can be compared.
 
 use crate::words::Say;
 use std::collections::BTreeMap;
@@ -19,19 +19,19 @@ pub struct Item {
     pub quantity: u32,
 }
 
-/// How many of one thing can be bought at once.
+/// The maximum quantity of one item.
 pub const QUANTITY_MAX: u32 = 999;
 
-/// How many different things can be bought at once.
+/// The maximum number of different items.
 pub const ITEMS_MAX: usize = 50;
 
-/// Items in the order of their names, each once: what two answers must agree on before one rests on the other.
+/// Items in the order of their SKUs, each once. Two answers must have the same basket before one rests on the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Basket(BTreeMap<String, u32>);
 
 impl Basket {
-    /// From a list of arguments at this JSON pointer; the same thing twice is added up.
+    /// A basket from a list of arguments at this JSON pointer; the quantities of the same SKU are added up.
     pub fn of(items: &[Item], pointer: &str) -> Result<Self, ToolError> {
         if items.is_empty() || items.len() > ITEMS_MAX {
             let most = ITEMS_MAX.to_string();
@@ -52,7 +52,7 @@ impl Basket {
         Ok(basket)
     }
 
-    /// Adds to what is there; the error is the quantity that would be too much.
+    /// Adds a quantity. The error is the sum that would exceed [`QUANTITY_MAX`].
     pub fn add(&mut self, sku: &str, quantity: u32) -> Result<(), u32> {
         let held = self.0.get(sku).copied().unwrap_or_default();
         let sum = held.saturating_add(quantity);
@@ -63,7 +63,7 @@ impl Basket {
         Ok(())
     }
 
-    /// Sets how many there are of a thing; none removes it. The caller has checked the limits.
+    /// Sets the quantity of an item; 0 removes it. The caller has checked the limits.
     pub(crate) fn set(&mut self, sku: &str, quantity: u32) {
         if quantity == 0 {
             self.0.remove(sku);
@@ -72,24 +72,24 @@ impl Basket {
         }
     }
 
-    /// How many there are of a thing.
+    /// The quantity of an item; 0 if it is not in the basket.
     pub fn quantity(&self, sku: &str) -> u32 {
         self.0.get(sku).copied().unwrap_or_default()
     }
 
-    /// Each thing with its quantity, in the order of their names.
+    /// Each SKU with its quantity, in the order of the SKUs.
     pub fn lines(&self) -> impl Iterator<Item = (&str, u32)> {
         self.0
             .iter()
             .map(|(sku, quantity)| (sku.as_str(), *quantity))
     }
 
-    /// Whether there is nothing.
+    /// True if there are no items.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many different things.
+    /// The number of different items.
     pub fn len(&self) -> usize {
         self.0.len()
     }

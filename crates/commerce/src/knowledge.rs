@@ -1,9 +1,9 @@
-//! What the shop knows: full text in Chinese and English, with citations that can be checked.
+//! The shop's knowledge base: full text in Chinese and English, with citations that can be checked.
 //!
-//! The texts are files, those of [`Library::embedded`] or of a folder of the operator. Together they are a rule set,
-//! so every record names the version that an answer was found in, and an old answer can be computed again. The
-//! index of the store only finds chunks; what is answered is the file. A citation says which bytes of which file
-//! they are, and [`verify`] checks that without us.
+//! The texts are files, those of [`Library::embedded`] or of a folder of the operator. Together they are a rule set, so
+//! every record names the version that an answer was found in, and an old answer can be computed again. The index of
+//! the store only finds chunks; the text of an answer comes from the file. A citation names the bytes of the file, and
+//! [`verify`] checks it without us.
 
 use countersign::catalog::CatalogBuilder;
 use countersign::contract::Behaviour;
@@ -35,8 +35,8 @@ pub(crate) fn tools(builder: CatalogBuilder) -> CatalogBuilder {
     builder.tool(search::Search).tool(get_chunk::GetChunk)
 }
 
-/// What is cited leaves evidence (A14). The same question to the same version has the same answer; a text has no
-/// window of validity but its version.
+/// The behaviour of tools whose answers are cited. They leave evidence (A14). The same question to the same version has
+/// the same answer; a text has no TTL, only a version.
 fn cited() -> Behaviour {
     Behaviour {
         evidence: EvidenceRule::Required,

@@ -1,18 +1,18 @@
-//! The reference tools: a cross-border shopping agent that can answer for its draft orders.
+//! The reference tools: a cross-border shopping agent that can account for its draft orders.
 //!
-//! They are written with nothing but the public interface of `countersign`, and they are the main job of
-//! `countersign serve`. Prices, rates and rules are **reference data**: real public figures with their source
-//! and date where a file names one, made up where the shop is made up. They are not tax or legal advice.
+//! They use only the public interface of `countersign`, and they are the main job of `countersign serve`. Prices, rates
+//! and rules are **reference data**: real public figures with their source and date if a file names one, made up where
+//! the shop is made up. They are not tax or legal advice.
 //!
 //! Read the modules in this order:
 //!
-//! 1. [`money`], [`fx`], [`item`], [`destination`]: the words that all tools share; [`behaviour`]: how they may be run;
-//! 2. [`rulebook`]: rules are files, and the digest of a file is its version; [`shop`]: what is sold;
-//! 3. [`catalog`], [`stock`], [`pricing`], [`shipping`], [`tax`], [`compliance`]: what a draft order rests on;
-//! 4. [`ground`]: how one answer rests on another; [`cart`], [`checkout`], [`payment`], [`evidence`]: the
+//! 1. [`money`], [`fx`], [`item`], [`destination`]: the types that all tools share; [`behaviour`]: their behaviours;
+//! 2. [`rulebook`]: rules are files, and the digest of a file is its version; [`shop`]: the offers;
+//! 3. [`catalog`], [`stock`], [`pricing`], [`shipping`], [`tax`], [`compliance`]: the answers that a draft order rests on;
+//! 4. [`ground`]: links from one answer to another; [`cart`], [`checkout`], [`payment`], [`evidence`]: the
 //!    way to a draft order, and no further: no tool here can take money;
-//!    [`interop`]: a draft order in the words of other standards;
-//! 5. [`identity`], [`knowledge`], [`mission`], [`obs`]: what surrounds it.
+//!    [`interop`]: a draft order in other standards;
+//! 5. [`identity`], [`knowledge`], [`mission`], [`obs`]: the tools around it.
 
 pub mod behaviour;
 pub mod cart;
@@ -43,7 +43,7 @@ mod words;
 use countersign::archive::KnownThing;
 use countersign::catalog::CatalogBuilder;
 
-/// The things whose ids lead to the records of the calls that made them.
+/// The kinds of things whose ids lead to the records of the calls that made them.
 pub const KNOWN_THINGS: [KnownThing; 1] = [checkout::RECORD_OF_ORDER];
 
 /// Adds all tools to a catalog.

@@ -1,8 +1,8 @@
-//! Missions: what the user wants, over several visits. A mission is a note for the next agent and no order: it
-//! changes nothing but itself, and what it says about money binds nobody.
+//! Missions: a user's goal, over several visits. A mission is a note for the next agent and no order: it changes
+//! nothing but itself, and the amounts in it are not binding.
 //!
-//! Two agents may work on one mission at the same time. So each change names the version that it was made
-//! from, and one that was made from an older version is refused instead of undoing the other.
+//! Two agents may work on one mission at the same time. So each change names the version that it is based on, and a
+//! change based on an older version is refused instead of undoing the other.
 
 use std::fmt;
 
@@ -23,13 +23,13 @@ mod update;
 
 pub use get::MissionList;
 
-/// Each user has their own; they are erased with the user.
+/// The missions, kept for each user; they are erased with the user.
 const MISSIONS: Collection = Collection::of_user("mission").indexed(&[("status", "/status")]);
 
-/// How many missions of a user are open or paused at most.
+/// The maximum number of open or paused missions of a user.
 pub const MISSIONS_MAX: usize = 200;
 
-/// How many notes a mission has at most.
+/// The maximum number of notes of a mission.
 pub const NOTES_MAX: usize = 50;
 
 /// What a user wants.
@@ -70,7 +70,7 @@ pub struct Mission {
     pub updated_at: Timestamp,
 }
 
-/// Its name and where it stands, and nothing else: what a user wants is personal.
+/// Shows its id, version and status only: the rest is personal.
 impl fmt::Debug for Mission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mission")
@@ -90,7 +90,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// When and nothing else: what was noted is personal.
+/// Shows the time only: the text is personal.
 impl fmt::Debug for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Note")
@@ -115,7 +115,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// What may come after it. What is done or cancelled stays so: a new mission can be made.
+    /// The statuses that may follow. Done and cancelled are final: a new mission can be made instead.
     pub fn next(self) -> &'static [Self] {
         match self {
             Self::Open => &[Self::Paused, Self::Done, Self::Cancelled],
@@ -136,7 +136,7 @@ impl Status {
 }
 
 impl Mission {
-    /// The mission of this user. Whether another user has it is not said.
+    /// Reads the mission of this user. Another user's mission is answered exactly like a missing one.
     async fn of(ctx: &CallContext, mission_id: &str) -> Result<Self, ToolError> {
         let kept = ctx.state().get(&MISSIONS, mission_id).await?;
         kept.ok_or_else(|| {
@@ -151,7 +151,7 @@ impl Mission {
         ctx.state().put(&MISSIONS, &self.mission_id, self).await
     }
 
-    /// Refuses a change that was made from another version.
+    /// Refuses a change that is based on another version.
     fn check_version(&self, expected: u32) -> Result<(), ToolError> {
         if self.version == expected {
             return Ok(());
@@ -206,7 +206,7 @@ impl ArgValue for Country {
     }
 }
 
-/// A deadline that has passed helps nobody.
+/// Refuses a deadline that has passed.
 fn check_deadline(ctx: &CallContext, deadline: Option<Timestamp>) -> Result<(), ToolError> {
     let now = ctx.now();
     match deadline {

@@ -1,5 +1,4 @@
-//! Amounts, exactly: whole numbers of the smallest unit on the wire, decimals inside, and one rule for
-//! rounding in one place.
+//! Exact amounts: whole numbers of the smallest unit on the wire, decimals inside, and one rounding rule in one place.
 
 use crate::words::Say;
 use std::fmt;
@@ -51,30 +50,30 @@ impl TryFrom<Written> for Money {
     }
 }
 
-/// Amounts beyond this are not exact as JSON numbers.
+/// The largest absolute amount: larger ones are not exact as JSON numbers.
 pub const AMOUNT_MAX: i64 = (1 << 53) - 1;
 
-/// Why there is no such amount.
+/// The reason why an amount is impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
-    /// Amounts of different currencies cannot be added.
+    /// Two amounts of different currencies were added. Usually one of them was not converted before.
     #[error("amounts of {left} and {right} cannot be added")]
     Currencies {
-        /// Of the one.
+        /// The currency of the first amount.
         left: String,
-        /// Of the other.
+        /// The currency of the second amount.
         right: String,
     },
-    /// More than [`AMOUNT_MAX`].
+    /// The absolute amount exceeds [`AMOUNT_MAX`]. Usually a number was sent in the wrong unit.
     #[error("the amount is too large")]
     TooLarge,
-    /// Not three letters.
+    /// The text is not a currency code of three letters. Usually a name or a symbol was sent instead.
     #[error("{0:?} is no currency: three letters, as in EUR")]
     Currency(String),
 }
 
 impl Money {
-    /// So many of the smallest unit.
+    /// An amount in the smallest unit of a currency.
     pub fn new(amount: i64, currency: &str) -> Self {
         Self {
             amount,
@@ -82,13 +81,13 @@ impl Money {
         }
     }
 
-    /// Nothing.
+    /// The amount zero.
     pub fn zero(currency: &str) -> Self {
         Self::new(0, currency)
     }
 
-    /// The one rule for rounding: to the smallest unit of the currency, half a unit away from zero, as
-    /// customs and invoices do.
+    /// Rounds by the one rounding rule: to the smallest unit of the currency, half a unit away from zero, as customs
+    /// and invoices do.
     pub fn round(amount: Decimal, currency: &str) -> Result<Self, MoneyError> {
         let scaled = amount
             .checked_mul(Decimal::from(10_i64.pow(exponent(currency)?)))
@@ -98,12 +97,12 @@ impl Money {
         Self::new(amount, currency).checked()
     }
 
-    /// The amount in the currency itself: 19.99 where `amount` is 1999 euro cents.
+    /// The amount in units of the currency: 19.99 for 1999 euro cents.
     pub fn decimal(&self) -> Result<Decimal, MoneyError> {
         Ok(Decimal::new(self.amount, exponent(&self.currency)?))
     }
 
-    /// Both together, in the same currency.
+    /// The sum of two amounts of the same currency.
     pub fn plus(&self, other: &Self) -> Result<Self, MoneyError> {
         if self.currency != other.currency {
             return Err(MoneyError::Currencies {
@@ -115,19 +114,19 @@ impl Money {
         Self::new(amount.ok_or(MoneyError::TooLarge)?, &self.currency).checked()
     }
 
-    /// So many times.
+    /// The amount times a count.
     pub fn times(&self, count: u32) -> Result<Self, MoneyError> {
         let amount = self.amount.checked_mul(count.into());
         Self::new(amount.ok_or(MoneyError::TooLarge)?, &self.currency).checked()
     }
 
-    /// A share of it, such as a tax at a rate of 0.19, rounded.
+    /// A share of the amount, such as a tax at a rate of 0.19, rounded.
     pub fn share(&self, rate: Decimal) -> Result<Self, MoneyError> {
         let share = self.decimal()?.checked_mul(rate);
         Self::round(share.ok_or(MoneyError::TooLarge)?, &self.currency)
     }
 
-    /// All of them together; nothing of `currency` where there are none.
+    /// The sum of all amounts; zero of `currency` if there are none.
     pub fn sum<'a>(
         amounts: impl IntoIterator<Item = &'a Self>,
         currency: &str,
@@ -144,7 +143,7 @@ impl Money {
     }
 }
 
-/// How many decimals amounts of a currency have.
+/// The number of decimals of a currency.
 pub fn exponent(currency: &str) -> Result<u32, MoneyError> {
     let known = Currency::new(currency);
     known
@@ -152,7 +151,7 @@ pub fn exponent(currency: &str) -> Result<u32, MoneyError> {
         .map_err(|_| MoneyError::Currency(currency.to_owned()))
 }
 
-/// As people write it, with the code in front.
+/// Writes the amount for people, with the currency code in front.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.decimal() {
@@ -175,14 +174,14 @@ impl From<MoneyError> for ToolError {
 
 /// An amount as an argument: a whole number of the smallest unit of a currency, so that 4999 is EUR 49.99.
 ///
-/// It is never made from anything else: `"49.99"` and `50.0` may mean euros or cents, and whoever sent them is told
-/// which it has to be.
+/// It is never converted from anything else: `"49.99"` and `50.0` may mean euros or cents, so the caller is told to
+/// send the smallest unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct MinorUnits(i64);
 
 impl MinorUnits {
-    /// How many of the smallest unit.
+    /// The number of smallest units.
     pub const fn amount(self) -> i64 {
         self.0
     }
@@ -205,7 +204,7 @@ impl ArgValue for MinorUnits {
 pub struct CurrencyCode(String);
 
 impl CurrencyCode {
-    /// In capital letters.
+    /// The code in capital letters.
     pub fn code(&self) -> String {
         self.0.to_ascii_uppercase()
     }

@@ -1,13 +1,11 @@
-//! What an agent wants to have noted: its own events, beside the calls that are recorded anyway.
+//! Events that an agent logs about its own work, beside the calls that are recorded anyway.
 //!
-//! The record of the call *is* the event. It is evidence like any other (sealed, signed, found by the
-//! `snapshot_id` of the reply), so nothing is written beside it, and least of all into a log: what an agent says
-//! about its work may quote the user. Before anything is kept or answered the attributes pass the detectors of
-//! personal data and credentials (A21).
+//! The record of the call *is* the event. It is evidence like any other (sealed, signed, found by the `snapshot_id` of
+//! the reply), so nothing is written beside it, and least of all into a log: the events of an agent may quote the user.
+//! Before anything is stored or answered the attributes pass the detectors of personal data and credentials (A21).
 //!
-//! It is a write, although it has no other effect: a repeat with the same key is the same event, a dry run
-//! leaves none behind, and the pace of each user is counted in its state, so that an agent in a loop cannot
-//! fill the evidence.
+//! The tool is a write, although it has no other effect: a retry with the same key is the same event, a dry run leaves
+//! none behind, and the rate of each user is counted in its state, so that an agent in a loop cannot fill the evidence.
 
 use countersign::catalog::CatalogBuilder;
 use countersign::contract::Behaviour;
@@ -22,19 +20,19 @@ use serde_json::{Map, Value};
 use crate::behaviour;
 use crate::words::Say;
 
-/// How many events a user's agents may leave within [`WINDOW_SECONDS`].
+/// The maximum number of events of a user's agents within [`WINDOW_SECONDS`].
 pub const EVENTS_MAX: u32 = 120;
 
-/// The length of the window that events are counted in.
+/// The length of the window of the rate limit.
 pub const WINDOW_SECONDS: i64 = 60;
 
-/// How many attributes an event has at most.
+/// The maximum number of attributes of an event.
 pub const ATTRIBUTES_MAX: usize = 20;
 
-/// How long the name of an attribute is at most, in bytes.
+/// The maximum length of an attribute's name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// How long a text is at most, in characters.
+/// The maximum length of a text, in characters.
 const TEXT_MAX: usize = 256;
 
 const PACE: Collection = Collection::of_user("event_pace");
@@ -93,7 +91,7 @@ pub struct LoggedEvent {
     pub redacted: Vec<String>,
 }
 
-/// How many events there were since a moment.
+/// The number of events in the current window, and its start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Pace {
     since: Timestamp,
@@ -131,7 +129,7 @@ impl Tool for LogEvent {
     }
 }
 
-/// Everything that arrives is bounded, and flat: what is nested is data, not an event.
+/// Checks the attributes: their number and sizes are bounded, and nested values are refused.
 fn check_attributes(attributes: &Map<String, Value>) -> Result<(), ToolError> {
     if attributes.len() > ATTRIBUTES_MAX {
         let message = Say::TooManyAttributes {
@@ -169,7 +167,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(is_part)
 }
 
-/// The attributes without what the detectors find, and the names of those in which they found something.
+/// Removes everything that the detectors find; returns the attributes, and the names of those that were changed.
 fn scrubbed(attributes: Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
     let mut redacted = Vec::new();
     let scrubbed = attributes.into_iter().map(|(name, value)| {
@@ -184,7 +182,7 @@ fn scrubbed(attributes: Map<String, Value>) -> (Map<String, Value>, Vec<String>)
     (scrubbed, redacted)
 }
 
-/// Counts the event, or says when there is room for it again.
+/// Counts the event, or refuses it with the time until the next window.
 async fn count(ctx: &CallContext) -> Result<(), ToolError> {
     let now = ctx.now();
     let window = SignedDuration::from_secs(WINDOW_SECONDS);

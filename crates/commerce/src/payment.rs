@@ -1,5 +1,5 @@
-//! Payments, as far as an agent may go: it can prepare one. A person makes it, elsewhere; no tool here takes money,
-//! and none ever will (A13).
+//! Payments, as far as an agent may go: it can prepare one. A person makes it, elsewhere; no tool here takes money, and
+//! none ever will (A13).
 
 use countersign::catalog::CatalogBuilder;
 use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Payment, Terms};
@@ -156,7 +156,8 @@ impl Tool for CreatePaymentIntent {
     }
 }
 
-/// To whom the order goes: as it stands on the label where the order names an address, and as far as it is known otherwise.
+/// The recipient of the order: the lines of the label if the order names an address, otherwise what is known of the
+/// destination.
 async fn recipient(ctx: &CallContext, kept: &Kept) -> Result<String, ToolError> {
     if let Some(address_id) = &kept.order.address_id {
         let address = KeptAddress::load(ctx, address_id, "/draft_order_id").await?;
@@ -168,7 +169,7 @@ async fn recipient(ctx: &CallContext, kept: &Kept) -> Result<String, ToolError> 
     Ok(parts.join(", "))
 }
 
-/// What the user has confirmed has to be what the order costs, neither more nor less.
+/// Checks that the confirmed amount is exactly the total of the order.
 fn same_total(kept: &Kept, confirmed: &Money) -> Result<(), ToolError> {
     let total = &kept.order.pricing_breakdown.total;
     if confirmed == total {
@@ -190,7 +191,7 @@ fn same_total(kept: &Kept, confirmed: &Money) -> Result<(), ToolError> {
         .detail("new", json!(total)))
 }
 
-/// The total once more, from the answers that the order rests on; they become links of this call's record.
+/// Computes the total again, from the answers that the order rests on; they become links of this call's record.
 async fn recompute(ctx: &CallContext, kept: &Kept) -> Result<(), ToolError> {
     const AT: Pointers = Pointers::all("/draft_order_id");
     let order = &kept.order;

@@ -1,4 +1,4 @@
-//! What things cost now.
+//! Current prices of items, and quotes.
 
 use countersign::catalog::CatalogBuilder;
 

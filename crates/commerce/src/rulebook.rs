@@ -1,10 +1,10 @@
-//! Rules are files. The SHA-256 of a file's bytes is the version of its rules, and every record names it: one
-//! changed byte is another version, and `sha256sum` tells which one a file is. Files are TOML, each in a folder
-//! of its rule set's name; all of them stay loadable, so that a recorded call can be computed again.
+//! Rules are files. The SHA-256 of a file's bytes is the version of its rules, and every record names it: one changed
+//! byte is another version, and `sha256sum` shows the version of a file. Files are TOML, each in a folder named after
+//! its rule set; all of them stay loadable, so that a recorded call can be computed again.
 //!
-//! In force is the last file by its label, and any file of a folder before those of the program, whatever their
-//! labels. A label is a day and gives the order, nothing more: one that lies ahead is in force as soon as it is loaded,
-//! so that the rules of next year can be tried today.
+//! The file with the latest label is in force. A file of an operator's folder takes precedence over those of the
+//! program, whatever their labels. A label is a day and only gives the order: a file with a day in the future is in
+//! force as soon as it is loaded, so that the rules of next year can be tried today.
 
 use std::borrow::Cow;
 use std::io;
@@ -29,23 +29,23 @@ pub trait RuleData: DeserializeOwned + Send + Sync + 'static {
     /// The name of the rule set.
     const NAME: &'static str;
 
-    /// What the type cannot say: that references lead somewhere, that no rate is negative.
+    /// Checks what the types cannot express, such as references that resolve and rates that are not negative.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// How many versions of one area are kept as they were read.
+/// The maximum number of parsed versions in the cache of one area.
 const VERSIONS_MAX: usize = 8;
 
-/// The rules of one area in every version that was asked for: each is read once. What is kept is named by the
-/// digest of what it was read from, so it can be shared by all executors of a process.
+/// A cache of the parsed rules of one area: each version is parsed once. An entry is identified by the digest of its
+/// source, so it can be shared by all executors of a process.
 pub struct Book<T> {
     read: Mutex<Vec<(Digest, Arc<T>)>>,
 }
 
 impl<T: RuleData> Book<T> {
-    /// A book that nobody has asked yet.
+    /// An empty cache.
     #[expect(
         clippy::new_without_default,
         reason = "a static needs a const function"
@@ -68,7 +68,7 @@ impl<T: RuleData> Book<T> {
             let mut body = ErrorBody::new(ErrorCode::UpstreamError, Say::RulesUnread { name })
                 .source(FaultSource::Tool)
                 .hint(Say::OperatorMendsRules);
-            // They are the same the next time.
+            // The rules stay the same, so a retry cannot help.
             body.details.retryable = false;
             ToolError::from(body).with_source(error)
         })?;
@@ -81,7 +81,7 @@ impl<T: RuleData> Book<T> {
     }
 }
 
-/// A file of rules that comes with the program.
+/// A rule file that is part of the program.
 pub(crate) struct RuleFile {
     label: &'static str,
     text: &'static str,
@@ -90,13 +90,13 @@ pub(crate) struct RuleFile {
 type Check = fn(&str) -> Result<(), String>;
 
 impl RuleFile {
-    /// A file by the day from which it holds.
+    /// A file, labelled with the day from which it applies.
     pub(crate) const fn new(label: &'static str, text: &'static str) -> Self {
         Self { label, text }
     }
 }
 
-/// A rule set: how its files are read, and those that come with the program, oldest first.
+/// A rule set: its validation, and the files that are part of the program, oldest first.
 struct Area {
     name: &'static str,
     check: Check,
@@ -113,14 +113,14 @@ impl Area {
     }
 }
 
-/// The rule sets that there are. Adding one is adding a line here.
+/// All rule sets. A new one is a new line here.
 const AREAS: &[Area] = &[
     Area::new::<crate::shipping::address::AddressRules>(crate::shipping::address::RULES),
     Area::new::<crate::compliance::Policy>(crate::compliance::RULES),
     Area::new::<crate::fx::Rates>(crate::fx::RULES),
     Area::new::<crate::pricing::Prices>(crate::pricing::RULES),
     Area::new::<crate::shipping::Tariff>(crate::shipping::RULES),
-    // The one that comes with the program is made from a seed.
+    // The shop of the program is made from a seed.
     Area::new::<shop::Shop>(&[]),
     Area::new::<crate::tax::TaxRules>(crate::tax::RULES),
 ];
@@ -130,15 +130,15 @@ const AREAS: &[Area] = &[
 pub struct RuleText {
     /// The rule set.
     pub name: String,
-    /// The name of the file without its ending: the day from which it holds.
+    /// The name of the file without its extension: the day from which it applies.
     pub label: String,
-    /// The file as it is.
+    /// The text of the file, unchanged.
     pub text: Cow<'static, str>,
     version: Digest,
 }
 
 impl RuleText {
-    /// A text as it is: nobody has looked yet whether it can be used.
+    /// A text that has not been checked yet.
     pub fn new(name: &str, label: &str, text: Cow<'static, str>) -> Self {
         Self {
             name: name.to_owned(),
@@ -153,12 +153,12 @@ impl RuleText {
         self.version
     }
 
-    /// What the file says; nothing where it is no TOML.
+    /// The parsed content; null if it is not valid TOML.
     pub fn data(&self) -> Value {
         toml::from_str(&self.text).unwrap_or_default()
     }
 
-    /// Whether it says what its area needs.
+    /// Checks that the rule set is known and that the text is valid for it.
     pub fn check(&self) -> Result<(), RulesError> {
         let area = AREAS.iter().find(|area| area.name == self.name);
         let area = area.ok_or_else(|| RulesError::Unknown {
@@ -173,53 +173,55 @@ impl RuleText {
     }
 }
 
-/// Why rules cannot be loaded.
+/// The reason why rules cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// A file does not say what its area needs.
+    /// A file is not valid for its rule set: a TOML syntax error, an unknown or missing field, or a failed check of the
+    /// rule set. Usually a typo in a file that was edited by hand.
     #[error("the rules {name}/{label} cannot be used: {problem}")]
     Invalid {
         /// The rule set.
         name: String,
-        /// Which of its files.
+        /// The label of the file.
         label: String,
-        /// What is wrong, and where.
+        /// The problem, with the line if it is known.
         problem: String,
     },
-    /// There is no such area.
+    /// There is no rule set of this name. Usually the name of a folder is misspelt.
     #[error("there is no rule set {name:?}: there are {known}")]
     Unknown {
         /// The name of the folder.
         name: String,
-        /// Those that there are.
+        /// The known rule sets.
         known: String,
     },
-    /// A folder has something that cannot be meant, or nothing.
+    /// A file or folder is not where or how it has to be: a TOML file outside the folder of a rule set, a file that is
+    /// not named after a day, or a folder without rules. Usually the path of another folder was given.
     #[error(
         "{path} {problem}: rules are NAME/LABEL.toml in the folder, NAME one of {known}, LABEL a day such as 2027-01-01"
     )]
     Misnamed {
-        /// Which one.
+        /// The path of that file or folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
-        /// The rule sets that there are.
+        /// The known rule sets.
         known: String,
     },
-    /// A file or folder cannot be read.
+    /// A file or folder cannot be read. Usually it does not exist, or the process has no permission.
     #[error("{path} cannot be read")]
     Read {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// What the shop knows has no canonical form; a bug.
+    /// The knowledge base has no canonical form; a bug.
     #[error("the texts of the shop cannot be written")]
     Shop(#[from] canonical::Error),
 }
 
-/// Rules as files, in every version that is at hand.
+/// Rule files in all their versions.
 ///
 /// # Example
 ///
@@ -238,8 +240,7 @@ pub struct RuleFiles {
 }
 
 impl RuleFiles {
-    /// Those that come with the program. There are many, and a process uses few: each is read when somebody
-    /// asks for it.
+    /// The files of the program. There are many, and a process uses few: each is parsed when it is first needed.
     pub fn embedded() -> Result<Self, RulesError> {
         let mut all = Self::default();
         for area in AREAS {
@@ -251,7 +252,7 @@ impl RuleFiles {
         Ok(all)
     }
 
-    /// Adds a version, which is then the one in force.
+    /// Adds a version and puts it in force.
     pub fn with(mut self, name: &str, label: &str, text: String) -> Result<Self, RulesError> {
         let file = RuleText::new(name, label, Cow::Owned(text));
         file.check()?;
@@ -259,25 +260,25 @@ impl RuleFiles {
         Ok(self)
     }
 
-    /// Adds the files of a folder, `NAME/LABEL.toml`, in the order of their labels, which are days. The last of each
-    /// name is then in force. A folder that brings nothing is an error.
+    /// Adds the files of a folder, `NAME/LABEL.toml`, in the order of their labels, which are days. The last file of
+    /// each name is then in force. A folder without rules is an error.
     pub fn folder(self, folder: &Path) -> Result<Self, RulesError> {
         folder::add(self, folder)
     }
 
-    /// Takes these texts for what the shop knows, in place of those before. They stay loadable, as every version of
-    /// a rule set does.
+    /// Replaces the knowledge base that is in force by these texts. Earlier ones stay loadable, as every version of a
+    /// rule set does.
     pub fn knowledge(mut self, library: Library) -> Self {
         self.knowledge.push(library);
         self
     }
 
-    /// Every version, those in force last of their name.
+    /// Every version, in the order of loading: the last one of a name is in force.
     pub fn files(&self) -> &[RuleText] {
         &self.files
     }
 
-    /// What an executor is given: all versions, the shop, which is made from its seed, and what it knows.
+    /// The rules for an executor: all versions, the shop, which is made from its seed, and the knowledge base.
     pub fn rules(&self) -> Result<Rules, RulesError> {
         let mut rules = shop::add_to(Rules::builder());
         rules = rules.version(knowledge::NAME, knowledge::embedded_data())?;
@@ -292,7 +293,7 @@ impl RuleFiles {
     }
 }
 
-/// The names of the rule sets that there are, for people.
+/// The names of the rule sets, for people.
 fn known() -> String {
     let names: Vec<&str> = AREAS.iter().map(|area| area.name).collect();
     names.join(", ")

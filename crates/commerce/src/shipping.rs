@@ -1,10 +1,10 @@
-//! How things get there: addresses, zones, weights, carriers.
+//! Shipping: addresses, zones, weights, carriers.
 //!
-//! A basket goes in one parcel for each merchant and country that it is sent from. A parcel weighs what its things
-//! weigh and measures what they measure; a service charges for the larger of actual and volumetric weight, by zone
-//! and bracket, with surcharges for remote areas, special handling and fuel. An option is one service that takes
-//! every parcel, and its price is the sum. Everything that decides this is in the rule sets `shipping`, `shop` and
-//! `fx`, so that an answer can be computed again.
+//! A basket is sent in one parcel for each merchant and country of dispatch. The weight and size of a parcel are those
+//! of its items; a service charges for the larger of actual and volumetric weight, by zone and bracket, with surcharges
+//! for remote areas, special handling and fuel. An option is one service that takes every parcel, and its price is the
+//! sum. Everything that decides this is in the rule sets `shipping`, `shop` and `fx`, so that an answer can be computed
+//! again.
 
 use countersign::catalog::CatalogBuilder;
 

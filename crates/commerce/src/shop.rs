@@ -1,5 +1,5 @@
-//! What is sold: a shop that is made up, with things that are plausible. It is a rule set like the others, so
-//! that its version is in every record and old answers can be computed again.
+//! The shop: made-up, plausible offers. It is a rule set like the others, so that its version is in every record and
+//! old answers can be computed again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -31,21 +31,21 @@ pub const NAME: &str = "shop";
 
 static BOOK: Book<Shop> = Book::new();
 
-/// Everything that is sold, made once.
+/// All offers, made once.
 static OFFERS: LazyLock<Result<Vec<Offer>, String>> = LazyLock::new(|| {
     let mut offers = landmarks::offers()?;
     offers.extend(generate::offers(kinds::plan()?, generate::SEED)?);
     Ok(offers)
 });
 
-/// The digest of the shop's canonical form, written down so that the shop is made when somebody asks for it and not
-/// whenever a program starts. A test computes it; where the shop is meant to change, it says the new one.
+/// The digest of the shop's canonical form. It is a constant so that the shop is made when it is first needed and not
+/// at every start of a program. A test computes it, and shows the new digest after a change of the shop.
 const VERSION: &str = "sha256:8c894f206bcd0cdf3278e9b47dbbb8bbeedd177f0163481e52fb9d4f5f024505";
 
-/// Adds the shop to try.
+/// Adds the made-up shop to the rules.
 pub(crate) fn add_to(rules: RulesBuilder) -> RulesBuilder {
     match VERSION.parse() {
-        // A shop that cannot be made is none; the tests would not pass.
+        // A shop that cannot be made is empty; the tests would not pass.
         Ok(version) => rules.later(NAME, version, || data().unwrap_or_default()),
         Err(_) => rules,
     }
@@ -58,68 +58,68 @@ pub(crate) fn data() -> Result<Value, String> {
     Ok(json!({ "offers": offers }))
 }
 
-/// Everything that is sold, with a way to find it.
+/// All offers, with their indexes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "Stock")]
 pub struct Shop {
-    /// In the order of their ids.
+    /// The offers in the order of their ids.
     pub offers: Vec<Offer>,
     by_offer: HashMap<String, usize>,
     by_sku: HashMap<String, (usize, usize)>,
-    /// Every category that something is in, with those above it.
+    /// Every category of an offer, with its ancestors.
     categories: BTreeSet<String>,
-    /// Made when somebody searches.
+    /// The search index, made at the first search.
     index: OnceLock<Index>,
 }
 
-/// The shop as it is written.
+/// The shop as it is stored.
 #[derive(Deserialize)]
 struct Stock {
     offers: Vec<Offer>,
 }
 
-/// One thing that is sold, in one or more variants.
+/// An offer: one product, in one or more variants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
-    /// Its name, such as `OFR-0001`.
+    /// The id, such as `OFR-0001`.
     pub offer_id: String,
-    /// What people call it.
+    /// The title, for people.
     pub title: Text,
-    /// What it is.
+    /// The description, for people.
     pub description: Text,
-    /// From the general to the special, such as `electronics/power/power_bank`.
+    /// The category path, from the general to the special, such as `electronics/power/power_bank`.
     pub category: String,
-    /// Who makes it.
+    /// The maker's brand.
     pub brand: String,
-    /// Who sells it.
+    /// The merchant that sells it.
     pub merchant_id: String,
-    /// The country that it is sent from, two letters.
+    /// The country of dispatch, two letters.
     pub ships_from: String,
-    /// The country that it was made in, two letters.
+    /// The country of origin, two letters.
     pub origin: String,
     /// The currency of its prices.
     pub currency: String,
-    /// Harmonized System, six digits.
+    /// Harmonized System code, six digits.
     pub hs_code: String,
-    /// What was certified, such as `CE` or `UN38.3`.
+    /// The certificates, such as `CE` or `UN38.3`.
     #[serde(default)]
     pub certificates: Vec<String>,
-    /// The battery in it or with it.
+    /// The battery in it or with it; `None` if there is none.
     #[serde(default)]
     pub battery: Option<Battery>,
-    /// What rules may ask about it besides, such as `alcohol_percent` or `blade_mm`.
+    /// Further facts that rules may ask for, such as `alcohol_percent` or `blade_mm`.
     #[serde(default)]
     pub attributes: BTreeMap<String, Value>,
-    /// How it can be sent back.
+    /// The return terms.
     pub returns: Returns,
-    /// What people also call it, in both languages: for search only.
+    /// Other names, in both languages; for search only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
-    /// The countries that the seller sends it to, two letters each; empty where that is everywhere.
+    /// The countries that the merchant sends it to, two letters each; empty if it is sent everywhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ships_to: Vec<String>,
-    /// Each with its own price, weight and stock.
+    /// The variants, each with its own price, weight and stock.
     pub variants: Vec<Variant>,
 }
 
@@ -183,22 +183,22 @@ pub struct Returns {
     pub buyer_pays: bool,
 }
 
-/// One variant of a thing.
+/// One variant of an offer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// Stock keeping unit, such as `SKU-0001-01`.
     pub sku: String,
-    /// What makes it differ, such as colour and size.
+    /// The options that distinguish it, such as colour and size.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// In the smallest unit of the offer's currency.
+    /// The price in the smallest unit of the offer's currency.
     pub price: i64,
-    /// With its packing.
+    /// The weight with packaging.
     pub weight_g: u32,
-    /// Length, width and height of the packed thing.
+    /// Length, width and height with packaging.
     pub dimensions_mm: [u32; 3],
-    /// How many there are when the shop opens.
+    /// The quantity in the warehouse.
     pub stock: u32,
 }
 
@@ -245,19 +245,19 @@ impl Shop {
         BOOK.get(ctx)
     }
 
-    /// An offer by its name.
+    /// The offer with this id.
     pub fn offer(&self, offer_id: &str) -> Option<&Offer> {
         self.offers.get(*self.by_offer.get(offer_id)?)
     }
 
-    /// A variant by its stock keeping unit, with its offer.
+    /// The variant with this SKU, and its offer.
     pub fn variant(&self, sku: &str) -> Option<(&Offer, &Variant)> {
         let (offer, variant) = self.by_sku.get(sku)?;
         let offer = self.offers.get(*offer)?;
         Some((offer, offer.variants.get(*variant)?))
     }
 
-    /// The same, or the error that says which argument names nothing.
+    /// The variant with this SKU, and its offer. If there is none, the error names the argument and the nearest SKU.
     pub fn known(&self, sku: &str, pointer: &str) -> Result<(&Offer, &Variant), ToolError> {
         self.variant(sku).ok_or_else(|| {
             let message = Say::NoItem {
@@ -275,7 +275,7 @@ impl Shop {
         })
     }
 
-    /// An offer by its name, or the error that says which argument names nothing and what may be meant.
+    /// The offer with this id. If there is none, the error names the argument and the nearest offer.
     pub fn known_offer(&self, offer_id: &str, pointer: &str) -> Result<&Offer, ToolError> {
         self.offer(offer_id).ok_or_else(|| {
             let message = Say::NoOffer {
@@ -291,7 +291,7 @@ impl Shop {
         })
     }
 
-    /// Every category that something is in, with those above it, in the order of their paths.
+    /// Every category of an offer, with its ancestors, in the order of their paths.
     pub fn categories(&self) -> impl Iterator<Item = &str> {
         self.categories.iter().map(String::as_str)
     }
@@ -304,7 +304,7 @@ impl Shop {
 }
 
 impl Offer {
-    /// What the types cannot say.
+    /// Checks what the types cannot express.
     fn check(&self) -> Result<(), String> {
         let id = &self.offer_id;
         exponent(&self.currency).map_err(|error| format!("{id}: {error}"))?;
@@ -336,12 +336,12 @@ impl Offer {
         Ok(())
     }
 
-    /// What a variant costs in the shop, before anybody asks for another currency.
+    /// The price of a variant in the offer's own currency, without promotions.
     pub fn price_of(&self, variant: &Variant) -> Money {
         Money::new(variant.price, &self.currency)
     }
 
-    /// Whether its seller sends it to this country.
+    /// True if the merchant sends it to this country.
     pub fn is_sent_to(&self, country: &str) -> bool {
         let mut known = self.ships_to.iter();
         self.ships_to.is_empty() || known.any(|known| known.eq_ignore_ascii_case(country))
@@ -349,7 +349,7 @@ impl Offer {
 }
 
 impl Text {
-    /// The text for a locale: Chinese where it starts with `zh`, else English.
+    /// The text for a locale: Chinese if it starts with `zh`, else English.
     pub fn for_locale(&self, locale: Option<&str>) -> &str {
         match Language::of(locale) {
             Language::Chinese => &self.zh,
@@ -358,7 +358,7 @@ impl Text {
     }
 }
 
-/// The hint that an offer may be meant, with its title in the reader's language.
+/// The hint that names the nearest offer, with its title in the reader's language.
 fn is_meant(offer: &Offer) -> Wording {
     let [english, chinese] = Language::ALL.map(|language| {
         let title = match language {
@@ -374,13 +374,14 @@ fn is_meant(offer: &Offer) -> Wording {
     Wording::new(english, chinese)
 }
 
-/// Whether a category is this one or below it: `electronics/power` is within `electronics`, `electronics_used` is not.
+/// True if a category is `ancestor` or below it: `electronics/power` is within `electronics`, `electronics_used` is
+/// not.
 pub fn is_within(category: &str, ancestor: &str) -> bool {
     let rest = category.strip_prefix(ancestor);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether messages for people are to be Chinese.
+/// True if messages for people have to be in Chinese.
 pub fn is_chinese(locale: Option<&str>) -> bool {
     Language::of(locale) == Language::Chinese
 }

@@ -1,8 +1,8 @@
-//! How many there are, and who holds them: one shared document for each thing, so that calls about different
-//! things do not wait for each other, and calls about the same thing cannot both take the last one.
+//! Stock and its locks: one shared document for each SKU, so that calls about different items do not wait for each
+//! other, and two calls about the same item cannot both take the last one.
 //!
-//! How many there are says the shop; only what is held is kept here. Nothing personal is in it: a lock is named by
-//! its own id, and only its owner knows that.
+//! The shop gives the quantity on hand; only the locks are stored here. Nothing personal is in them: a lock has only
+//! its own id, which only its owner knows.
 
 use countersign::contract::{ConflictReason, ErrorCode};
 use countersign::state::Collection;
@@ -15,40 +15,40 @@ use crate::words::Say;
 
 const STOCK: Collection = Collection::shared("stock");
 
-/// How many there are of one thing, and who holds some of them.
+/// The quantity of one item on hand, and the locks on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stock {
-    /// In the warehouse, held or not: as the shop says now, so that it can be filled up.
+    /// The quantity in the warehouse, locked or not. It is read from the shop each time, so that it can be restocked.
     #[serde(skip)]
     pub on_hand: u32,
-    /// Held for somebody; those that have expired count for nothing.
+    /// The locks; expired ones do not count.
     pub locks: Vec<Lock>,
 }
 
-/// Some of a thing, held for a draft order until a moment.
+/// A quantity of an item, locked for a draft order until a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lock {
-    /// Its name.
+    /// The id of the lock.
     pub lock_id: String,
-    /// How many.
+    /// The locked quantity.
     pub quantity: u32,
-    /// When it ends by itself.
+    /// The time at which it expires.
     pub expires_at: Timestamp,
 }
 
-/// So many of a thing, wanted at this JSON pointer of the arguments.
+/// A wanted quantity of an item, with the JSON pointer of the argument.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// What.
+    /// The SKU.
     pub sku: &'a str,
-    /// How many.
+    /// The quantity.
     pub quantity: u32,
-    /// The argument that says so.
+    /// The JSON pointer of the argument that asks for it.
     pub pointer: &'a str,
 }
 
 impl Stock {
-    /// What there is of a thing now.
+    /// Reads the current stock of an item, without expired locks.
     pub async fn of(ctx: &CallContext, variant: &Variant) -> Result<Self, ToolError> {
         let kept: Option<Self> = ctx.state().get(&STOCK, &variant.sku).await?;
         let mut locks = kept.map(|kept| kept.locks).unwrap_or_default();
@@ -60,24 +60,24 @@ impl Stock {
         })
     }
 
-    /// How many can still be had.
+    /// The quantity that is not locked.
     pub fn available(&self) -> u32 {
         self.on_hand.saturating_sub(self.held())
     }
 
-    /// Gives back what these locks hold.
+    /// Releases these locks.
     pub fn release(&mut self, lock_ids: &[&str]) {
         let is_held = |lock: &Lock| !lock_ids.contains(&lock.lock_id.as_str());
         self.locks.retain(is_held);
     }
 
-    /// Keeps it with the call.
+    /// Stores the locks with the call.
     pub async fn keep(&self, ctx: &CallContext, sku: &str) -> Result<(), ToolError> {
         ctx.state().put(&STOCK, sku, self).await
     }
 
-    /// Whether so many can be had: not where there are too few, and not now where they are held by others, or by
-    /// these locks of the user's own.
+    /// Checks that this quantity is available. It is out of stock if there are too few on hand, and a conflict if
+    /// others, or these locks of the same user, hold it at the moment.
     pub fn check(
         &self,
         wanted: Wanted<'_>,
@@ -130,7 +130,7 @@ impl Stock {
         Err(with(ToolError::from(body).hint(hint)).detail("held_by_user", own))
     }
 
-    /// When so many are free, if nobody else comes first: one lock ends after the other.
+    /// The time at which this quantity becomes available as locks expire, if no other call takes it first.
     fn free_at(&self, quantity: u32) -> Option<Timestamp> {
         let mut locks: Vec<&Lock> = self.locks.iter().collect();
         locks.sort_by_key(|lock| lock.expires_at);

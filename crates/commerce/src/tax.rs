@@ -1,7 +1,7 @@
-//! What customs and tax offices take: an estimate by versioned rules, with method, confidence and breakdown.
+//! Duties and taxes: an estimate by versioned rules, with method, confidence and breakdown.
 //!
-//! Read `rules` first (what the rule set says), then `compute` and `import` (how amounts follow from it),
-//! and `estimate` (the tool). The figures are reference data, not tax advice.
+//! Read `rules` first (the rule set), then `compute` and `import` (how amounts follow from it), and `estimate` (the
+//! tool). The figures are reference data, not tax advice.
 
 use countersign::catalog::CatalogBuilder;
 

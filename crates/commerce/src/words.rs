@@ -1,5 +1,5 @@
-//! What the tools say when they refuse or remark: one table a language, `en` and `zh`, with the same keys in the
-//! same order. Texts that belong to data (titles, rules, notes of an estimate) stand beside it in both languages.
+//! The texts of refusals and remarks: one table for each language, `en` and `zh`, with the same keys in the same order.
+//! Texts that belong to data (titles, rules, notes of an estimate) are stored with that data in both languages.
 
 mod en;
 mod zh;
@@ -14,7 +14,7 @@ mod tests {
 
     use super::en;
 
-    /// Every message is there in both languages, with the same parameters.
+    /// Every message exists in both languages, with the same parameters.
     #[test]
     fn the_tables_are_whole() {
         assert_eq!(faults(&en::samples()), Vec::<String>::new());

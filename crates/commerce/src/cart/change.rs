@@ -1,4 +1,4 @@
-//! What changes a cart. Everything is kept in the call's unit of work: repeats, races and dry runs need no
+//! The tools that change a cart. Every change is part of the call's unit of work: retries, races and dry runs need no
 //! code here.
 
 use countersign::contract::Behaviour;
@@ -14,7 +14,7 @@ use crate::shop::Shop;
 use crate::words::Say;
 use crate::{behaviour, fx};
 
-/// `cart.create`: a new cart of the user.
+/// `cart.create`: makes a new cart of the user.
 pub(super) struct Create;
 
 /// What `cart.create` takes.
@@ -53,7 +53,7 @@ impl Tool for Create {
     }
 }
 
-/// `cart.add_item`: some more of a thing.
+/// `cart.add_item`: adds a quantity of an item.
 pub(super) struct AddItem;
 
 /// What `cart.add_item` takes.
@@ -111,7 +111,7 @@ impl Tool for AddItem {
     }
 }
 
-/// `cart.update_quantity`: how many there shall be.
+/// `cart.update_quantity`: sets the quantity of an item.
 pub(super) struct UpdateQuantity;
 
 /// What `cart.update_quantity` takes.
@@ -154,7 +154,7 @@ impl Tool for UpdateQuantity {
     }
 }
 
-/// `cart.remove_item`: none of a thing any more.
+/// `cart.remove_item`: removes an item.
 pub(super) struct RemoveItem;
 
 /// What `cart.remove_item` takes.
@@ -190,7 +190,7 @@ impl Tool for RemoveItem {
     }
 }
 
-/// Whether a thing is in the cart. It may be sold no longer, and can be removed all the same.
+/// Checks that an item is in the cart. It need not be sold any more: it can still be removed.
 fn in_cart(cart: &Cart, sku: &str) -> Result<(), ToolError> {
     if cart.basket.quantity(sku) > 0 {
         return Ok(());

@@ -58,7 +58,7 @@ pub struct ChosenShipping {
 }
 
 impl CartView {
-    /// The cart as the call's user reads it.
+    /// The cart in the locale of the call.
     pub(crate) fn of(ctx: &CallContext, cart_id: &str, cart: &Cart) -> Result<Self, ToolError> {
         let shop = Shop::of(ctx)?;
         let locale = ctx.request().locale.as_deref();
@@ -89,7 +89,7 @@ impl CartView {
     }
 }
 
-/// `cart.get`: what is in a cart.
+/// `cart.get`: the content of a cart.
 pub(super) struct Get;
 
 /// What `cart.get` takes.

@@ -14,7 +14,7 @@ use crate::words::Say;
 /// The tool.
 pub(super) struct GetAvailability;
 
-/// So few are few.
+/// Availability up to this number counts as low.
 const LOW_MAX: u32 = 5;
 
 /// What it takes: items, or only their names.
@@ -136,7 +136,7 @@ impl StockStatus {
     }
 }
 
-/// Items, each with the JSON pointer of its name.
+/// The requested items, each with the JSON pointer of its SKU.
 fn asked(args: AvailabilityArgs) -> Result<Vec<(Item, String)>, ToolError> {
     match (args.items, args.skus) {
         (Some(items), None) => {

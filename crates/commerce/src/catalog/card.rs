@@ -130,7 +130,7 @@ fn category_names(offer: &Offer, locale: Option<&str>) -> Vec<String> {
         .collect()
 }
 
-/// What the variants of an offer differ by, with all values in the order of the variants.
+/// The options by which the variants of an offer differ, with all their values in the order of the variants.
 pub(super) fn options(offer: &Offer) -> BTreeMap<String, Vec<String>> {
     let mut options: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in offer.variants.iter().flat_map(|variant| &variant.options) {

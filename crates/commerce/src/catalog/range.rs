@@ -1,4 +1,4 @@
-//! From the cheapest variant of an offer to the dearest.
+//! The price range of an offer: from the cheapest variant to the dearest.
 
 use countersign::ToolError;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ pub struct PriceRange {
 }
 
 impl PriceRange {
-    /// In the pricer's currency; none where no variant costs between these amounts.
+    /// The range in the pricer's currency, over the variants between these amounts; `None` if there are none.
     pub(super) fn between(
         pricer: &Pricer<'_>,
         offer: &Offer,
@@ -44,7 +44,7 @@ impl PriceRange {
         Ok(range)
     }
 
-    /// In the pricer's currency; none where an offer has no variants.
+    /// The range in the pricer's currency; `None` if an offer has no variants.
     pub(super) fn of(pricer: &Pricer<'_>, offer: &Offer) -> Result<Option<Self>, ToolError> {
         Self::between(pricer, offer, None, None)
     }

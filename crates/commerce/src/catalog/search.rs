@@ -141,7 +141,8 @@ impl Tool for SearchOffers {
     }
 }
 
-/// The country that is meant. One that there is not is refused: offers without a list of countries would go there.
+/// The code of the country that is meant. An unknown country is refused: offers without a list of countries would
+/// otherwise match it.
 fn country(ctx: &CallContext, named: &str) -> Result<String, ToolError> {
     let meant = Destination {
         country: named.to_owned(),
@@ -155,7 +156,7 @@ fn country(ctx: &CallContext, named: &str) -> Result<String, ToolError> {
     Err(ToolError::invalid("/ships_to", Say::NoCountry { country }).hint(Say::TwoLetters))
 }
 
-/// The offers that a query finds, the best first; all of them in the order of their names where there is none.
+/// The offers that a query finds, the best first; without a query all offers in the order of their ids.
 fn found<'a>(ctx: &CallContext, shop: &'a Shop, query: Option<&str>) -> Vec<&'a Offer> {
     let Some(query) = query.map(str::trim).filter(|query| !query.is_empty()) else {
         return shop.offers.iter().collect();

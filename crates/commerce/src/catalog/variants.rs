@@ -117,8 +117,8 @@ fn shown(pricer: &Pricer<'_>, offer: &Offer, variant: &Variant) -> Result<Varian
     })
 }
 
-/// What is asked for, spelled as the offer spells it. A value that no variant has would leave nothing, which reads as
-/// sold out; so it is refused with those that there are.
+/// The requested options, spelled as the offer spells them. A value that no variant has is refused with the known
+/// values: an empty result would look like sold out.
 fn wanted(
     options: &BTreeMap<String, Vec<String>>,
     asked: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! The address that an order goes to: one of the user's own, and where the rates and rules were asked for.
+//! The delivery address of an order: one of the user's own, and the same place as the destination of the quotes.
 
 use countersign::contract::ErrorCode;
 use countersign::{CallContext, ToolError};
@@ -8,8 +8,8 @@ use crate::destination::Destination;
 use crate::identity::KeptAddress;
 use crate::words::Say;
 
-/// Whether this address of the user is where the shipping options are for; the pointer names the argument. Its
-/// version is answered.
+/// Checks that this address of the user is at the destination of the shipping options, and returns its version. The
+/// pointer names the argument.
 pub(super) async fn check(
     ctx: &CallContext,
     address_id: &str,
@@ -27,7 +27,7 @@ pub(super) async fn check(
     } else {
         return Ok(kept.version);
     };
-    // Which part, and not what it says: that is personal.
+    // Names the part that differs, but not its value: that is personal.
     Err(ToolError::new(ErrorCode::AddressInvalid, message)
         .field(pointer)
         .hint(Say::QuoteForAddress)
@@ -47,7 +47,7 @@ pub(super) fn moved() -> ToolError {
         .hint(Say::AskForNewAddress)
 }
 
-/// Regions are often left out, where the postal code says it.
+/// True if both have a region and these differ. Regions are often left out, because the postal code implies them.
 fn is_other_region(address: &Destination, quoted: &Destination) -> bool {
     let regions = address.region().zip(quoted.region());
     regions.is_some_and(|(address, quoted)| address != quoted)

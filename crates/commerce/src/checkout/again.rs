@@ -1,4 +1,4 @@
-//! What a cart would cost now: the computations of the other areas, made again by the rules in force.
+//! The current cost of a cart: the computations of the other areas, repeated with the rules in force.
 
 use countersign::{CallContext, ToolError};
 
@@ -10,7 +10,7 @@ use crate::shipping;
 use crate::tax::{self, Incoterm};
 use crate::words::Say;
 
-/// What is asked for again.
+/// The arguments of a repeated computation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) basket: &'a Basket,
@@ -20,7 +20,7 @@ pub(super) struct Wanted<'a> {
     pub(super) incoterm: Incoterm,
 }
 
-/// What it costs now.
+/// The result of a repeated computation.
 #[derive(Debug)]
 pub(super) struct Again {
     pub(super) priced: Priced,
@@ -28,7 +28,7 @@ pub(super) struct Again {
 }
 
 impl Again {
-    /// Computes all of it; an error where it cannot be had any more, at any price.
+    /// Computes everything again; an error if the order is not possible any more at any price.
     pub(super) fn of(ctx: &CallContext, wanted: &Wanted<'_>) -> Result<Self, ToolError> {
         let Wanted {
             basket,

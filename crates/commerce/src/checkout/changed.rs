@@ -1,5 +1,5 @@
-//! `PRICE_CHANGED`: what was promised does not hold any more. The refusal says which part, and what it would be
-//! now, so that the user can be shown both.
+//! `PRICE_CHANGED`: the refusal of an order whose promised cost is not valid any more. It names the changed parts and
+//! their current cost, so that the user can be shown both.
 
 use countersign::contract::ErrorCode;
 use countersign::{CallContext, ToolError};
@@ -14,18 +14,18 @@ use crate::cart::Cart;
 use crate::pricing::QuoteLine;
 use crate::words::Say;
 
-/// What was promised, and what has become of it.
+/// The promised cost of an order, and its changes.
 pub(super) struct Changed<'a> {
     old: &'a Breakdown,
     lines: &'a [QuoteLine],
-    /// What the cart costs now, as it is now; none where nobody can say how it would go.
+    /// The current cost of the current cart; `None` if no shipping option is selected.
     now: Option<Result<Again, ToolError>>,
     expired: Vec<Part>,
     moved: Vec<Part>,
 }
 
 impl<'a> Changed<'a> {
-    /// Computes what the cart costs now.
+    /// Computes the current cost of the cart.
     pub(super) fn of(
         ctx: &CallContext,
         cart: &Cart,
@@ -51,21 +51,21 @@ impl<'a> Changed<'a> {
         }
     }
 
-    /// These may no longer be relied on.
+    /// Adds parts whose TTL is over.
     pub(super) fn expired(&mut self, parts: impl IntoIterator<Item = Part>) {
         self.expired.extend(parts);
     }
 
-    /// This is not what it was.
+    /// Adds a part that has changed.
     pub(super) fn moved(&mut self, part: Part) {
         self.moved.push(part);
     }
 
-    /// Looks which parts cost something else now. Only where the cart is what it was: else all of them do.
+    /// Adds the parts whose cost has changed. Only useful if the cart is unchanged; otherwise all parts differ.
     pub(super) fn compare(&mut self) {
         let old = self.old;
         let Some(Ok(again)) = &self.now else {
-            // What cannot be had any more is not what was promised either.
+            // If the order is not possible any more, its total has changed too.
             return self.moved.push(Part::Total);
         };
         let new = &again.breakdown;
@@ -81,7 +81,7 @@ impl<'a> Changed<'a> {
         self.moved.extend(moved.map(|(part, _)| part));
     }
 
-    /// Whether everything still holds.
+    /// True if nothing has expired or changed.
     pub(super) fn is_nothing(&self) -> bool {
         self.expired.is_empty() && self.moved.is_empty()
     }
@@ -101,7 +101,7 @@ impl<'a> Changed<'a> {
     }
 }
 
-/// The time of an order is over: what it would cost now.
+/// The refusal of an expired order, with its current cost.
 pub(super) fn order_expired(ctx: &CallContext, order: &DraftOrder) -> ToolError {
     let now = order.basket().and_then(|basket| {
         let wanted = Wanted {

@@ -1,4 +1,4 @@
-//! `checkout.compute_total`: what everything costs, from four answers that are fresh and fit together.
+//! `checkout.compute_total`: the total of a cart, from four answers that are fresh and agree with each other.
 
 use countersign::contract::{Behaviour, Digest};
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
@@ -149,7 +149,7 @@ impl Tool for ComputeTotal {
     }
 }
 
-/// A total never holds longer than what it rests on.
+/// The TTL of a total, in seconds: at most that of the answers that it rests on.
 fn left(grounds: &Grounds, now: Timestamp) -> u32 {
     let left = grounds.valid_until().map(|until| until.duration_since(now));
     let seconds = left.map_or(i64::MAX, |left| left.as_secs());
@@ -158,7 +158,7 @@ fn left(grounds: &Grounds, now: Timestamp) -> u32 {
         .min(TOTAL_SECONDS)
 }
 
-/// The argument that names an answer.
+/// The JSON pointer of the argument that names an answer.
 fn pointer_of(part: Option<Part>) -> &'static str {
     match part {
         Some(Part::Quote) => AT.quote,
@@ -168,7 +168,7 @@ fn pointer_of(part: Option<Part>) -> &'static str {
     }
 }
 
-/// A name of evidence that could be one.
+/// The id of evidence in an argument; an error if it does not have the form of one.
 fn named(
     id: &EvidenceId,
     pointer: &str,

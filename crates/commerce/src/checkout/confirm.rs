@@ -1,5 +1,5 @@
-//! What a buyer has to be asked about before paying, in words: made from the order alone, so that it can be said
-//! again in another language.
+//! The questions that a buyer has to confirm before paying: made from the order alone, so that they can be repeated in
+//! another language.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ pub enum Policy {
     NoReturns,
 }
 
-/// What the buyer has to be asked about this order.
+/// The items that the buyer has to confirm.
 pub(super) fn items(order: &DraftOrder, locale: Option<&str>) -> Vec<ConfirmationItem> {
     let words = Words {
         order,
@@ -76,7 +76,7 @@ pub(super) fn items(order: &DraftOrder, locale: Option<&str>) -> Vec<Confirmatio
     all.into_iter().flatten().collect()
 }
 
-/// What the buyer has to acknowledge.
+/// The policies that the buyer has to acknowledge.
 pub(super) fn policies(order: &DraftOrder, locale: Option<&str>) -> Vec<PolicyAck> {
     let words = Words {
         order,
@@ -92,7 +92,7 @@ pub(super) fn policies(order: &DraftOrder, locale: Option<&str>) -> Vec<PolicyAc
         );
         add(Policy::ChargesOnDelivery, text);
     }
-    // The buyer agrees to the buyer's own part only: sellers and carriers do theirs.
+    // The buyer acknowledges the buyer's own conditions only: those of sellers and carriers are left out.
     let found = order.compliance_summary.findings.iter();
     let asked: BTreeSet<&str> = found
         .filter(|found| found.finding.severity != Severity::Info)
@@ -119,14 +119,14 @@ pub(super) fn policies(order: &DraftOrder, locale: Option<&str>) -> Vec<PolicyAc
     acks
 }
 
-/// The order, and the language to speak about it.
+/// The order, and the language of its texts.
 pub(super) struct Words<'a> {
     pub(super) order: &'a DraftOrder,
     pub(super) is_chinese: bool,
 }
 
 impl Words<'_> {
-    /// One of both.
+    /// The text in the buyer's language.
     pub(super) fn say(&self, english: &str, chinese: &str) -> String {
         if self.is_chinese { chinese } else { english }.to_owned()
     }
@@ -173,9 +173,9 @@ impl Words<'_> {
         })
     }
 
-    /// Where something crosses a border, this is what the sender declares about it.
+    /// The customs declaration of the items that cross a customs border; `None` if there are none.
     fn customs_fields(&self) -> Option<ConfirmationItem> {
-        // No customs office sees what stays in one country, or in one customs union.
+        // Within one country or one customs union there is no customs office.
         let method = self.order.tax_summary.method.as_str();
         let inside = [Method::DomesticTaxOnPrice, Method::IntraUnionTaxOnPrice];
         if inside.iter().any(|inside| inside.as_str() == method) {

@@ -1,7 +1,7 @@
-//! `checkout.create_draft_order`: an order from five answers of the same user, cart and items, all of them fresh.
+//! `checkout.create_draft_order`: an order from five answers about the same user, cart and items, all of them fresh.
 //!
-//! Nothing that an agent says goes into it but two names: the cart, and the evidence. Everything else is read from
-//! there, computed again, and refused where it does not agree.
+//! The agent gives two ids only: the cart, and the evidence. Everything else is read from the evidence, computed again,
+//! and refused if it does not agree.
 
 use countersign::contract::tool::Payment;
 use countersign::contract::{Behaviour, Retention, SnapshotId};
@@ -42,11 +42,11 @@ pub(super) struct CreateDraftOrderArgs {
     evidence_snapshot_id: EvidenceId,
 }
 
-/// The argument that names everything.
+/// The argument that names all evidence.
 const POINTER: &str = "/evidence_snapshot_id";
 const AT: Pointers = Pointers::all(POINTER);
 
-/// A20: keys are kept a day beyond the time that the order is valid.
+/// A20: idempotency keys are kept a day beyond the TTL of the order.
 const KEY_SECONDS: u64 = 24 * 60 * 60;
 
 impl Tool for CreateDraftOrder {
@@ -98,7 +98,7 @@ impl Tool for CreateDraftOrder {
         let chosen = cart.shipping.as_ref();
         let chosen = chosen.and_then(|chosen| chosen.address_id.as_deref());
         let address_version = match chosen {
-            // The user may have moved since it was chosen.
+            // The user may have changed the address since it was selected.
             Some(address_id) => {
                 let destination = &basis.total.answer.destination;
                 Some(address::check(ctx, address_id, destination, "/cart_id").await?)
@@ -121,7 +121,7 @@ impl Tool for CreateDraftOrder {
     }
 }
 
-/// Everything that an order rests on.
+/// The evidence that an order rests on.
 struct Basis {
     bundle: SnapshotId,
     total: Ground<Total>,
@@ -155,7 +155,7 @@ impl Basis {
         })
     }
 
-    /// Whether all of it is about this cart, as the total says that it was.
+    /// Checks that all answers are about this cart, as the total says.
     fn check(&self, cart_id: &str) -> Result<(), ToolError> {
         let total = &self.total.answer;
         if total.cart_id != cart_id {
@@ -172,7 +172,7 @@ impl Basis {
         self.grounds.check(&subject, &AT)
     }
 
-    /// The total, made again from what it rests on: the very same, or nothing goes on.
+    /// The breakdown, computed again from the answers that it rests on; an error if it differs from the total.
     fn breakdown(&self) -> Result<Breakdown, ToolError> {
         let total = &self.total.answer;
         let option = self.grounds.option(&total.shipping_option_id, &AT)?;
@@ -183,7 +183,7 @@ impl Basis {
         Err(ToolError::invalid(POINTER, Say::TotalDoesNotFollow).hint(Say::ComputeTotalAgain))
     }
 
-    /// Rests the order on all of it; what may no longer be relied on.
+    /// Rests the order on all answers; returns the parts whose TTL is over.
     fn expired(&self, ctx: &CallContext) -> Vec<Part> {
         let mut parts = self.grounds.expired(ctx);
         if !self.total.rests(ctx) {
@@ -192,7 +192,8 @@ impl Basis {
         parts
     }
 
-    /// A check holds for an hour, a rule may change any minute: what goes out has to be allowed by both.
+    /// Checks compliance again: a check is valid for an hour, but rules may change at any time. The order has to be
+    /// allowed by both.
     fn comply_now(
         &self,
         ctx: &CallContext,
@@ -276,7 +277,7 @@ impl Basis {
         Ok(items)
     }
 
-    /// The rules that the answers came from, and those by which everything was computed again.
+    /// The rule sets of the answers, and those of the computations that were repeated.
     fn rules(&self, ctx: &CallContext) -> Result<Vec<RuleUsed>, ToolError> {
         let mut rules = self.grounds.rules();
         let mut names: Vec<String> = rules.iter().map(|(name, _)| name.clone()).collect();
@@ -307,7 +308,7 @@ fn summary(report: &ComplianceReport) -> ComplianceSummary {
     }
 }
 
-/// What was bundled to be disputed or looked at was not bundled to be ordered.
+/// Refuses a snapshot that was made for another purpose than an order.
 fn check_purpose(purpose: Purpose) -> Result<(), ToolError> {
     match purpose {
         Purpose::DraftOrder => Ok(()),
@@ -317,7 +318,7 @@ fn check_purpose(purpose: Purpose) -> Result<(), ToolError> {
     }
 }
 
-/// The one answer of this kind that the snapshot names.
+/// The one answer of this part in the snapshot; an error if there is none, or more than one.
 fn only(snapshot: &EvidenceSnapshot, part: Part) -> Result<SnapshotId, ToolError> {
     let of_part = snapshot
         .entries

@@ -1,4 +1,4 @@
-//! What keeps an order from being made, whatever it costs: it may not go there, or there are not enough.
+//! The checks that refuse an order whatever it costs: compliance, and stock.
 
 use countersign::contract::ErrorCode;
 use countersign::{CallContext, ToolError};
@@ -12,13 +12,13 @@ use crate::shop::{Offer, Shop, Variant};
 use crate::stock::{Stock, Wanted};
 use crate::words::Say;
 
-/// How many alternatives are offered.
+/// The maximum number of alternatives that are offered.
 const ALTERNATIVES_MAX: usize = 5;
 
-/// How many things are looked at for them.
+/// The maximum number of variants that are considered as alternatives.
 const LOOKED_AT_MAX: usize = 25;
 
-/// Whether everything may go where it is to go. A refusal says what was found and what can be done about it.
+/// Checks that the report does not block the order. The refusal has the findings and their remedies.
 pub(super) fn may_go(report: &ComplianceReport, pointer: &str) -> Result<(), ToolError> {
     match report.decision {
         Decision::Allowed | Decision::Conditional => return Ok(()),
@@ -55,7 +55,7 @@ pub(super) fn may_go(report: &ComplianceReport, pointer: &str) -> Result<(), Too
         .detail("ruleset_version", report.ruleset_version.as_str()))
 }
 
-/// A finding and the thing that it is about.
+/// A finding and the item that it is about.
 #[derive(Debug, Serialize)]
 struct Found<'a> {
     sku: &'a str,
@@ -63,8 +63,8 @@ struct Found<'a> {
     finding: &'a Finding,
 }
 
-/// Whether there is enough of everything of a cart now. Nothing is held by asking, and what an older draft order of
-/// the same cart holds can be had: it is given back when this one is locked.
+/// Checks that the whole cart is in stock now. Nothing is locked by this, and quantities that an older draft order of
+/// the same cart holds count as available: they are released when this order is locked.
 pub(super) async fn in_stock(
     ctx: &CallContext,
     shop: &Shop,
@@ -88,7 +88,7 @@ pub(super) async fn in_stock(
     Ok(())
 }
 
-/// Something alike that there is enough of.
+/// A similar variant that is in stock.
 #[derive(Debug, Serialize)]
 struct Alternative<'a> {
     sku: &'a str,
@@ -97,7 +97,7 @@ struct Alternative<'a> {
     available: u32,
 }
 
-/// Adds what could be had instead to a refusal: other variants of the same offer, then offers of its category.
+/// Adds alternatives to a refusal: other variants of the same offer, then offers of its category.
 pub(super) async fn with_alternatives(
     ctx: &CallContext,
     shop: &Shop,
@@ -124,7 +124,7 @@ pub(super) async fn with_alternatives(
     Ok(error.detail("alternatives", json!(alternatives)))
 }
 
-/// What is most alike first.
+/// The similar variants, the most similar first.
 fn alike<'a>(shop: &'a Shop, of: &'a Offer, short: &Variant) -> Vec<(&'a Offer, &'a Variant)> {
     let others = shop.offers.iter();
     let others =

@@ -1,5 +1,5 @@
-//! The four answers that a total rests on: read by the names of their evidence, and held against the cart and
-//! against each other. What does not fit is refused with the argument that named it.
+//! The four answers that a total rests on: read by the ids of their evidence, and compared with the cart and with each
+//! other. An answer that does not fit is refused with the argument that named it.
 
 use countersign::contract::{Digest, SnapshotId};
 use countersign::{CallContext, ToolError};
@@ -16,7 +16,7 @@ use crate::shipping::{ShippingOption, ShippingQuote};
 use crate::tax::{Incoterm, TaxEstimate};
 use crate::words::Say;
 
-/// The answers.
+/// The four answers.
 #[derive(Debug, Clone)]
 pub(crate) struct Grounds {
     pub(crate) quote: Ground<Quote>,
@@ -25,7 +25,7 @@ pub(crate) struct Grounds {
     pub(crate) compliance: Ground<ComplianceReport>,
 }
 
-/// Which arguments name them, as JSON pointers.
+/// The arguments that name the answers, as JSON pointers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pointers {
     pub(crate) quote: &'static str,
@@ -35,7 +35,7 @@ pub(crate) struct Pointers {
 }
 
 impl Pointers {
-    /// All of them are named by one argument.
+    /// The pointers if one argument names all answers.
     pub(crate) const fn all(pointer: &'static str) -> Self {
         Self {
             quote: pointer,
@@ -46,7 +46,7 @@ impl Pointers {
     }
 }
 
-/// What the answers have to be about.
+/// The cart, currency, destination and shipping option that the answers have to be about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) cart_id: &'a str,
@@ -90,7 +90,7 @@ impl Grounds {
         })
     }
 
-    /// Rests the call on all of them; those that may no longer be relied on.
+    /// Rests the call on all answers; returns the parts whose TTL is over.
     pub(crate) fn expired(&self, ctx: &CallContext) -> Vec<Part> {
         let fresh = [
             (Part::Quote, self.quote.rests(ctx)),
@@ -102,7 +102,7 @@ impl Grounds {
         expired.map(|(part, _)| part).collect()
     }
 
-    /// When the first of them stops being fresh.
+    /// The earliest end of their TTLs; `None` if none of them has one.
     pub(crate) fn valid_until(&self) -> Option<Timestamp> {
         let all = [
             self.quote.valid_until,
@@ -113,7 +113,7 @@ impl Grounds {
         all.into_iter().flatten().min()
     }
 
-    /// Whether they are about this cart and about each other.
+    /// Checks that the answers are about this cart and agree with each other.
     pub(crate) fn check(&self, subject: &Subject<'_>, at: &Pointers) -> Result<(), ToolError> {
         let (quote, shipping) = (&self.quote.answer, &self.shipping.answer);
         let (tax, compliance) = (&self.tax.answer, &self.compliance.answer);
@@ -148,7 +148,7 @@ impl Grounds {
         self.check_tax(self.option(subject.option_id, at)?, at)
     }
 
-    /// The way that was chosen.
+    /// The selected shipping option.
     pub(crate) fn option(
         &self,
         option_id: &str,
@@ -163,14 +163,14 @@ impl Grounds {
         })
     }
 
-    /// What everything costs by these answers.
+    /// The breakdown that follows from these answers.
     pub(crate) fn breakdown(&self, option: &ShippingOption) -> Result<Breakdown, ToolError> {
         let quote = &self.quote.answer;
         let sum = total::breakdown(&quote.lines, &quote.subtotal, option, &self.tax.answer);
         Ok(sum?)
     }
 
-    /// The rule sets that they came from, each version once.
+    /// The rule sets that they were computed with, each version once.
     pub(crate) fn rules(&self) -> Vec<(String, String)> {
         let all = [
             &self.quote.rules,
@@ -216,7 +216,7 @@ impl Grounds {
         Ok(())
     }
 
-    /// Whether duties and taxes were computed on what this quote and this way cost.
+    /// Checks that duties and taxes were computed for the costs of this quote and this shipping option.
     fn check_tax(&self, option: &ShippingOption, at: &Pointers) -> Result<(), ToolError> {
         let (quote, tax) = (&self.quote.answer, &self.tax.answer);
         let differs = |what: fn(String) -> Say, wanted: &str, found: &str| {
@@ -249,7 +249,7 @@ impl Grounds {
     }
 }
 
-/// What tells a destination from the one that is wanted, as far as rates and rules tell places apart.
+/// The first part in which a destination differs from the wanted one; `None` if rates and rules treat them alike.
 fn difference(wanted: &Destination, found: &Destination) -> Option<&'static str> {
     if wanted.country() != found.country() {
         Some("country")
@@ -262,8 +262,8 @@ fn difference(wanted: &Destination, found: &Destination) -> Option<&'static str>
     }
 }
 
-/// Whether a destination has the postal code of the one that is wanted, however it is written. Where the wanted one
-/// has a code, an answer without any is about some other place of the country.
+/// True if a destination has the postal code of the wanted one, in any spelling. If the wanted one has a code, an
+/// answer without one is about another place of the country.
 pub(super) fn has_code_of(wanted: &Destination, found: &Destination) -> bool {
     let code = |place: &Destination| place.postal_code.as_deref().map(postal_key);
     code(wanted).is_none_or(|wanted| code(found) == Some(wanted))
@@ -305,13 +305,13 @@ fn check_destination(
     let Some(difference) = difference(subject.destination, found) else {
         return Ok(());
     };
-    // Countries, and not what the rest says: that is personal.
+    // Names the countries only: the rest is personal.
     let (wanted, found) = (subject.destination.country(), found.country());
     let what = |tool| Say::NotTheDestinationOfCart { tool };
     Err(differs(part, pointer, what, &wanted, &found).detail("differs", difference))
 }
 
-/// An answer about something else than it has to be about.
+/// The refusal of an answer that is about something else.
 fn differs(
     part: Part,
     pointer: &str,
@@ -331,7 +331,7 @@ fn differs(
 mod tests {
     use super::*;
 
-    /// The place that is wanted, the place of an answer, and what tells them apart; codes as they may be written.
+    /// The wanted place, the place of an answer, and their difference; codes as they may be written.
     #[test]
     fn places_are_told_apart() {
         #[track_caller]

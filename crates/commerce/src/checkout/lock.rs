@@ -1,5 +1,5 @@
-//! `checkout.lock_price_and_stock`: holds the things of a draft order for a while, all of them or none. What the
-//! order costs stands in the order, and stands until the lock ends.
+//! `checkout.lock_price_and_stock`: locks all items of a draft order for a while, or none of them. The price is part of
+//! the order, and is valid until the lock ends.
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
@@ -60,7 +60,7 @@ impl Tool for LockPriceAndStock {
     type Args = LockArgs;
     type Output = Locked;
 
-    // No key is derived: the same call is the same lock only as long as that one holds.
+    // No key is derived: the same call is the same lock only until that one expires.
     fn behaviour() -> Behaviour {
         Behaviour {
             ttl_seconds: Some(LOCK_SECONDS),
@@ -100,8 +100,8 @@ impl Tool for LockPriceAndStock {
     }
 }
 
-/// Takes everything out of the stock for others. Whatever cannot be had ends the call, and nothing is committed:
-/// what an older draft order of the same cart holds is given back with it, or not at all.
+/// Locks the whole order. If an item is not available, the call fails and nothing is committed: the locks of an older
+/// draft order of the same cart are released together with this lock, or not at all.
 async fn hold(ctx: &CallContext, kept: &Kept, lock: &OrderLock) -> Result<(), ToolError> {
     let shop = Shop::of(ctx)?;
     let mut own = OwnLocks::of(ctx).await?;

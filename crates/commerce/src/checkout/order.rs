@@ -1,4 +1,4 @@
-//! A draft order: everything that a person has to know before paying, and what it rests on.
+//! A draft order: everything that a buyer has to know before paying, and the evidence that it rests on.
 
 use countersign::archive::KnownThing;
 use countersign::contract::{Digest, SnapshotId};
@@ -23,17 +23,17 @@ use crate::shop::Returns;
 use crate::tax::{Confidence, Incoterm};
 use crate::words::Say;
 
-/// Each user has their own; nobody else finds them.
+/// The draft orders, kept for each user; no other user can find them.
 const ORDERS: Collection = Collection::of_user("draft_order");
 
-/// How the record of an order is found by the order's id.
+/// Leads from the id of an order to the record of the call that made it.
 pub(crate) const RECORD_OF_ORDER: KnownThing = KnownThing {
     prefix: "order_",
     collection: "draft_order",
     request_id: "/request_id",
 };
 
-/// The order that was made from a bundle of evidence: one bundle, one order, whatever key it is asked for with.
+/// The order that was made from a bundle of evidence: one order for each bundle, whatever the idempotency key.
 const ORDER_OF: Collection = Collection::of_user("draft_order_of");
 
 /// An order that is ready to be paid for by a person. Nothing of it changes any more.
@@ -94,7 +94,7 @@ pub struct DraftOrder {
 }
 
 impl DraftOrder {
-    /// What is bought.
+    /// The items of the order as a basket.
     pub(super) fn basket(&self) -> Result<Basket, ToolError> {
         let item = |item: &OrderItem| Item {
             sku: item.sku.clone(),
@@ -198,11 +198,11 @@ pub struct OrderLock {
     pub expires_at: Timestamp,
 }
 
-/// A draft order, as it is kept: the order itself, and what has become of it.
+/// A draft order as it is stored: the order itself, and its lock, payment intent and attachments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) order: DraftOrder,
-    /// The call that made it; its record is found by this.
+    /// The request id of the call that made it; leads to its record.
     pub(crate) request_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lock: Option<OrderLock>,
@@ -213,7 +213,8 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// The order of this user that the argument `draft_order_id` names. Whether another user has it is not said.
+    /// Reads the order of this user that the argument `draft_order_id` names. Another user's order is answered exactly
+    /// like a missing one.
     pub(crate) async fn of(ctx: &CallContext, id: &str) -> Result<Self, ToolError> {
         let kept = ctx.state().get(&ORDERS, id).await?;
         kept.ok_or_else(|| {
@@ -224,7 +225,8 @@ impl Kept {
         })
     }
 
-    /// The order that was made from this bundle of evidence, as long as it is valid and goes where it was to go.
+    /// The order that was made from this bundle of evidence; `None` if there is none, it has expired, or its address
+    /// has changed.
     pub(super) async fn made_from(
         ctx: &CallContext,
         bundle: &SnapshotId,
@@ -240,7 +242,7 @@ impl Kept {
         }
     }
 
-    /// Whether the address of the user that it goes to is the one that it was made for.
+    /// True if the user's address has not changed since the order was made.
     async fn has_its_address(&self, ctx: &CallContext) -> Result<bool, ToolError> {
         let Some(address_id) = &self.order.address_id else {
             return Ok(true);
@@ -249,7 +251,7 @@ impl Kept {
         Ok(now == self.order.address_version)
     }
 
-    /// Keeps a new one, under its own name and under that of its evidence.
+    /// Stores a new order, by its own id and by that of its evidence.
     pub(super) async fn keep_new(&self, ctx: &CallContext) -> Result<(), ToolError> {
         let bundle = self.order.evidence_snapshot_id.as_str();
         let id = &self.order.draft_order_id;
@@ -257,14 +259,14 @@ impl Kept {
         self.keep(ctx).await
     }
 
-    /// Keeps it with the call.
+    /// Stores the order with the call.
     pub(crate) async fn keep(&self, ctx: &CallContext) -> Result<(), ToolError> {
         let id = &self.order.draft_order_id;
         ctx.state().put(&ORDERS, id, self).await
     }
 
-    /// Refuses an order whose time is over, with what it would cost now (A8), and one whose address is another
-    /// one by now: everything about it was asked for where it went then.
+    /// Refuses an expired order, with its current cost (A8), and one whose address has changed since: its quotes were
+    /// for the old address.
     pub(crate) async fn check_valid(&self, ctx: &CallContext) -> Result<(), ToolError> {
         if self.is_expired(ctx.now()) {
             return Err(changed::order_expired(ctx, &self.order));
@@ -275,25 +277,25 @@ impl Kept {
         Ok(())
     }
 
-    /// Whether it is over.
+    /// True if the order has expired.
     pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.order.expires_at
     }
 
-    /// The lock, as long as it holds; never longer than the order.
+    /// The lock; `None` if it or the order has expired.
     pub(crate) fn held(&self, now: Timestamp) -> Option<&OrderLock> {
         let lock = self.lock.as_ref().filter(|_| !self.is_expired(now));
         lock.filter(|lock| now < lock.expires_at)
     }
 
-    /// The intent, as long as it can be paid: as long as the lock that it was made under.
+    /// The payment intent; `None` unless the lock that it was made under is still held.
     pub(crate) fn payable(&self, now: Timestamp) -> Option<&PaymentIntent> {
         let lock = self.held(now)?;
         let intent = self.intent.as_ref();
         intent.filter(|intent| intent.lock_id == lock.lock_id)
     }
 
-    /// How it stands.
+    /// The state of the order.
     pub(crate) fn state(&self, now: Timestamp) -> OrderState {
         if self.is_expired(now) {
             OrderState::Expired

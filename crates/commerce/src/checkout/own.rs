@@ -1,5 +1,5 @@
-//! The locks that a user has now: one for each cart. A cart is bought once, so the lock of an older draft order of it
-//! is given back when a newer one is held.
+//! The current locks of a user: one for each cart. A cart is bought once, so the lock of an older draft order of it is
+//! released when a newer one is locked.
 
 use countersign::state::Collection;
 use countersign::{CallContext, ToolError};
@@ -10,14 +10,14 @@ use super::order::{Kept, OrderLock};
 use crate::shop::Shop;
 use crate::stock::Stock;
 
-/// One document of each user.
+/// The locks of a user, in one document.
 const OWN_LOCKS: Collection = Collection::of_user("own_lock");
 const DOCUMENT: &str = "held";
 
-/// How many are remembered. One that is not holds all the same, and ends by itself.
+/// The maximum number of locks that are tracked. A lock beyond it stays valid until it expires.
 const OWN_LOCKS_MAX: usize = 64;
 
-/// What a user holds.
+/// The locks that a user holds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct OwnLocks(Vec<OwnLock>);
@@ -31,7 +31,7 @@ struct OwnLock {
 }
 
 impl OwnLocks {
-    /// Those that hold now.
+    /// Reads the locks that have not expired.
     pub(super) async fn of(ctx: &CallContext) -> Result<Self, ToolError> {
         let kept: Option<Self> = ctx.state().get(&OWN_LOCKS, DOCUMENT).await?;
         let mut own = kept.unwrap_or_default();
@@ -40,18 +40,18 @@ impl OwnLocks {
         Ok(own)
     }
 
-    /// The names of those that are for this cart.
+    /// The ids of the locks of this cart.
     pub(super) fn of_cart<'a>(&'a self, cart_id: &str) -> Vec<&'a str> {
         let of_cart = self.0.iter().filter(|lock| lock.cart_id == cart_id);
         of_cart.map(|lock| lock.lock_id.as_str()).collect()
     }
 
-    /// The names of all of them.
+    /// The ids of all locks.
     pub(super) fn ids(&self) -> Vec<&str> {
         self.0.iter().map(|lock| lock.lock_id.as_str()).collect()
     }
 
-    /// Gives back what other draft orders of this order's cart hold.
+    /// Releases the locks of other draft orders of this order's cart.
     pub(super) async fn give_back(
         &mut self,
         ctx: &CallContext,
@@ -67,7 +67,7 @@ impl OwnLocks {
         for lock in older {
             let mut kept = Kept::of(ctx, &lock.draft_order_id).await?;
             for item in &kept.order.items {
-                // What is sold no longer is held by nobody.
+                // An item that is no longer sold cannot be bought, so its lock need not be released.
                 if let Some((_, variant)) = shop.variant(&item.sku) {
                     let mut stock = Stock::of(ctx, variant).await?;
                     stock.release(&[&lock.lock_id]);
@@ -80,7 +80,7 @@ impl OwnLocks {
         Ok(())
     }
 
-    /// Remembers a new one, with the call.
+    /// Tracks a new lock, with the call.
     pub(super) async fn remember(
         &mut self,
         ctx: &CallContext,

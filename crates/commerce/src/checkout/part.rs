@@ -1,4 +1,4 @@
-//! What a draft order is made from, by name.
+//! The parts that a draft order is made from.
 
 use countersign::contract::SnapshotId;
 use schemars::JsonSchema;
@@ -11,28 +11,28 @@ use crate::tax::TAX_TOOL;
 
 use super::TOTAL_TOOL;
 
-/// One of the things that a draft order rests on; errors name them.
+/// A part that a draft order rests on; errors name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// What the things cost.
+    /// The prices of the items.
     Quote,
-    /// What their way costs.
+    /// The shipping option and its price.
     Shipping,
     /// Duties and taxes.
     Tax,
-    /// Whether they may go there.
+    /// The compliance check.
     Compliance,
-    /// All of it together.
+    /// The total.
     Total,
-    /// What is bought.
+    /// The cart.
     Cart,
     /// The draft order itself.
     DraftOrder,
 }
 
 impl Part {
-    /// The tool whose answer it is.
+    /// The tool that gives it.
     pub const fn tool(self) -> &'static str {
         match self {
             Self::Quote => QUOTE_TOOL,
@@ -45,7 +45,7 @@ impl Part {
         }
     }
 
-    /// As it is written in `details`.
+    /// Its name in `details`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Quote => "quote",

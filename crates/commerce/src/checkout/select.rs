@@ -1,4 +1,4 @@
-//! `checkout.select_shipping_option`: by which way the items of a cart go.
+//! `checkout.select_shipping_option`: selects the shipping option of a cart.
 
 use countersign::contract::{Behaviour, ErrorCode};
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};

@@ -1,4 +1,4 @@
-//! `checkout.get_draft_order_summary`: a draft order for the person who is to pay for it.
+//! `checkout.get_draft_order_summary`: a draft order for the buyer.
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
@@ -94,7 +94,7 @@ impl Tool for GetDraftOrderSummary {
     }
 }
 
-/// The order with its things named in the language of the call, as long as they are sold.
+/// The order with the titles of its items in the language of the call; items that are no longer sold keep theirs.
 fn localized(shop: &Shop, order: &DraftOrder, locale: Option<&str>) -> DraftOrder {
     let mut order = order.clone();
     for item in &mut order.items {

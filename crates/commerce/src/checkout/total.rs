@@ -1,5 +1,5 @@
-//! The one computation of a total. `compute_total` makes it, `create_draft_order` and `create_payment_intent` make
-//! it again from the same answers and compare: the three cannot differ silently.
+//! The one computation of a total. `compute_total` makes it; `create_draft_order` and `create_payment_intent` repeat it
+//! from the same answers and compare: the three cannot differ silently.
 
 use countersign::ToolError;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
@@ -31,21 +31,21 @@ pub struct Breakdown {
     pub due_on_delivery: Money,
 }
 
-/// Why there is no total. Neither happens as long as the tools agree with each other.
+/// The reason why there is no total. Each means that two tools do not agree with each other, which is a bug.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TotalError {
-    /// Amounts that cannot be added.
+    /// The amounts cannot be added, usually because an answer is in another currency.
     #[error(transparent)]
     Money(#[from] MoneyError),
-    /// A quote whose parts do not make its sum.
+    /// The lines of the quote do not add up to its subtotal.
     #[error("the parts of the quote do not make its sum")]
     Quote,
-    /// Duties and taxes whose parts do not.
+    /// The parts of the duties and taxes do not add up to their total.
     #[error("the parts of the duties and taxes do not make its sum")]
     Tax,
 }
 
-/// Adds up. Every sum that an answer claims is made again.
+/// Adds up the total. Every sum in the answers is computed again.
 pub(crate) fn breakdown(
     lines: &[QuoteLine],
     subtotal: &Money,
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// Charges, of which the first part is due to the seller.
+    /// Charges, of which `to_seller` is paid with the order.
     fn charges([duty, tax, fees]: [i64; 3], to_seller: i64, currency: &str) -> TaxEstimate {
         let money = |amount| Money::new(amount, currency);
         let total = duty + tax + fees;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is paid now and on delivery is the sum of all parts, exactly, and nothing is negative.
+        /// The total and the amount due on delivery are exactly the sum of all parts, and nothing is negative.
         #[test]
         fn the_total_is_the_sum_of_its_parts(
             lines in prop::collection::vec((0_i64..1_000_000, 1_u32..=999), 1..10),
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// An answer that does not add up, or adds what cannot be added, makes no total.
+    /// An answer whose sums are wrong, or whose amounts cannot be added, gives no total.
     #[test]
     fn what_does_not_add_up_is_refused() {
         #[track_caller]

@@ -1,4 +1,4 @@
-//! What a check says.
+//! The report of a compliance check.
 
 use countersign::contract::Digest;
 use schemars::JsonSchema;
@@ -92,7 +92,7 @@ pub enum Severity {
 }
 
 impl Decision {
-    /// The worst finding decides.
+    /// The decision by the worst finding.
     pub fn of(findings: &[Finding]) -> Self {
         let worst = findings.iter().map(|finding| finding.severity).max();
         match worst {

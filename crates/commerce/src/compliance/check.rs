@@ -1,4 +1,4 @@
-//! `compliance.check_item`: a pure rule over what is sold and what the rules say.
+//! `compliance.check_item`: a pure rule over the offers and the compliance rules.
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
@@ -56,8 +56,7 @@ impl Tool for CheckItem {
     }
 }
 
-/// Whether a basket may go somewhere, by the rules in force. A checkout asks this again before it believes an older
-/// answer.
+/// Checks a basket for a destination by the rules in force. Checkout calls it again before it trusts an older answer.
 pub fn check(
     ctx: &CallContext,
     basket: &Basket,
@@ -86,7 +85,7 @@ fn decide(
     }
     let mut lines = Vec::with_capacity(basket.len());
     for (sku, offer, _) in &offers {
-        // A limit is one of the basket: two colours of a thing are two of it.
+        // A limit applies to the whole basket: two colours of an offer are a quantity of two.
         let sum = |is_counted: &dyn Fn(&Offer) -> bool| -> u32 {
             let counted = offers.iter().filter(|(_, other, _)| is_counted(other));
             counted.map(|(_, _, quantity)| *quantity).sum()
@@ -111,14 +110,15 @@ fn decide(
         cart_id,
         basket: basket.digest()?,
         destination,
-        // There is at least one line; were there none, nothing would have been checked.
+        // There is at least one line; without one nothing would have been checked.
         decision: worst.unwrap_or(Decision::Blocked),
         lines,
         ruleset_version: version.to_string(),
     })
 }
 
-/// What a supply is counted by: `health/supplements` of `health/supplements/vitamin`.
+/// The kind by which quantities are counted, the first two words of a category: `health/supplements` of
+/// `health/supplements/vitamin`.
 fn kind(category: &str) -> (&str, Option<&str>) {
     let mut words = category.split('/');
     (words.next().unwrap_or_default(), words.next())

@@ -1,21 +1,22 @@
-//! What the rules say about one thing that goes somewhere. Pure: no clock, no state, no language but the one
-//! that is asked for.
+//! The verdict of the rules on one item and its destination. Pure: no clock, no state, no language but the one that is
+//! asked for.
 
 use super::answer::{Finding, Severity};
 use super::policy::{Facts, Mitigation, Policy, Rule, Truth};
 use crate::destination::Destination;
 use crate::shop::Offer;
 
-/// So many of one thing.
+/// A quantity of one offer.
 pub(super) struct Thing<'a> {
     pub(super) offer: &'a Offer,
-    /// In all its colours and sizes.
+    /// The quantity over all its variants.
     pub(super) quantity: u32,
-    /// With the other things of the basket that are of the same kind: the first two words of the category.
+    /// The quantity over all items of the basket of the same kind, the first two words of the category, that cross a
+    /// border like it.
     pub(super) category_quantity: u32,
 }
 
-/// Everything that was found, the worst first, then by the names of the rules.
+/// All findings, the worst first, then by the ids of the rules.
 pub(super) fn findings(
     policy: &Policy,
     thing: &Thing<'_>,
@@ -24,7 +25,7 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let facts = Facts::of(thing, destination);
     let mut found = unknown(policy, &facts, is_chinese);
-    // What is not known cannot be judged, and no other finding would make it better.
+    // An unknown category or country cannot be judged, and no other finding would help.
     if found.is_empty() {
         let rules = policy.rules().iter();
         found.extend(rules.filter_map(|rule| judged(rule, &facts, is_chinese)));
@@ -36,7 +37,7 @@ pub(super) fn findings(
     found
 }
 
-/// What one rule says.
+/// The finding of one rule; `None` if it does not apply.
 fn judged(rule: &Rule, facts: &Facts<'_>, is_chinese: bool) -> Option<Finding> {
     if !rule.is_about(facts) {
         return None;
@@ -78,7 +79,7 @@ fn said(rule: &Rule, is_chinese: bool) -> Finding {
     }
 }
 
-/// What the rules do not know: the category, or a country.
+/// The findings for an unknown category or country.
 fn unknown(policy: &Policy, facts: &Facts<'_>, is_chinese: bool) -> Vec<Finding> {
     let mut found = Vec::new();
     if !policy.knows_category(facts.category()) {

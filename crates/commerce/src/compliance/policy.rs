@@ -1,5 +1,5 @@
-//! The rules as they are used: every reference is resolved when they are read, so that nothing can be left
-//! open while something is decided. A file that cannot be resolved is no policy.
+//! The rules as they are used: every reference is resolved when a file is read, so that no decision meets an open one.
+//! A file with an unresolved reference is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) const NAME: &str = "compliance";
 
 static BOOK: Book<Policy> = Book::new();
 
-/// What may go where, as data.
+/// The compliance rules.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Policy {
@@ -49,14 +49,14 @@ pub struct Policy {
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) id: String,
-    /// It speaks about these and everything below them; about everything where there are none.
+    /// The categories that it applies to, with everything below them; every category if empty.
     categories: Vec<String>,
     destinations: Countries,
-    /// Where this holds it has something to say.
+    /// The condition under which it has a finding; always if `None`.
     when: Option<Condition>,
-    /// And it says it unless this is given.
+    /// The requirement that, if it is met, leaves no finding.
     requires: Option<Condition>,
-    /// Where one of these holds it is silent.
+    /// The exceptions: if one of them holds, there is no finding.
     exceptions: Vec<Condition>,
     pub(super) severity: Severity,
     pub(super) message: Text,
@@ -75,13 +75,13 @@ impl Policy {
         BOOK.get(ctx)
     }
 
-    /// Whether the rules were written with this category in mind: exactly this one, because what they would
-    /// have to say about another one below it is not known.
+    /// True if the rules were written for exactly this category. A category below a known one is unknown: the rules
+    /// might need to say more about it.
     pub fn knows_category(&self, category: &str) -> bool {
         self.categories.contains(category)
     }
 
-    /// Whether this is a country, two capital letters.
+    /// True if this is a known country, two capital letters.
     pub fn knows_country(&self, country: &str) -> bool {
         self.countries.contains(country)
     }
@@ -101,7 +101,7 @@ impl Policy {
 }
 
 impl Rule {
-    /// Whether it speaks about such things in that country at all.
+    /// True if it applies to this category and destination.
     pub(super) fn is_about(&self, facts: &Facts<'_>) -> bool {
         let is_of_category = self.categories.is_empty()
             || self
@@ -111,8 +111,8 @@ impl Rule {
         is_of_category && self.destinations.contains(facts.country())
     }
 
-    /// Whether it has something to say: its condition holds, what it requires is not given, and there is no
-    /// exception. One that depends on what nobody has said is none.
+    /// Evaluates the rule: it has a finding if its condition holds, its requirement is not met, and no exception holds.
+    /// An exception that depends on an unknown fact does not count.
     pub(super) fn finds(&self, facts: &Facts<'_>) -> Truth {
         let is_exception = |exception: &Condition| facts.truth(exception) == Truth::Holds;
         if self.exceptions.iter().any(is_exception) {
@@ -136,7 +136,8 @@ pub(super) fn fact_names() -> Vec<&'static str> {
 
 #[cfg(test)]
 impl Rule {
-    /// The certificates that it asks about in its condition: with one of them it may speak where it was silent.
+    /// The certificates that its condition asks for: with one of them the rule may have a finding that it did not have
+    /// without.
     pub(super) fn claims(&self) -> Vec<String> {
         let mut claims = Vec::new();
         if let Some(when) = &self.when {
@@ -146,7 +147,7 @@ impl Rule {
     }
 }
 
-/// Whether a category is this one or one below it.
+/// True if a category is `ancestor` or below it.
 pub(super) fn is_at_or_below(category: &str, ancestor: &str) -> bool {
     category
         .strip_prefix(ancestor)

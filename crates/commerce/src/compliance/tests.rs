@@ -1,5 +1,5 @@
-//! What is decided, worked out by hand (`goods`, `borders`), what holds for everything (`laws`), and what is
-//! refused as a file (`files`).
+//! Decisions worked out by hand (`goods`, `borders`), properties of all decisions (`laws`), and files that are refused
+//! (`files`).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -25,7 +25,7 @@ static ADDRESSES: LazyLock<AddressRules> = LazyLock::new(|| {
     toml::from_str(include_str!("../../rules/addresses/2026-10-01.toml")).unwrap()
 });
 
-/// One thing on its way, with the rules that judge it.
+/// One item with its destination, and the rules that judge it.
 #[derive(Debug, Clone)]
 struct Case {
     offer: Offer,
@@ -34,7 +34,7 @@ struct Case {
     rules: &'static str,
 }
 
-/// A thing of a category on its way, `CN>DE`, with nothing said about it; made where it is sent from.
+/// An item of a category sent along `CN>DE`, without further facts; its origin is the country of dispatch.
 fn case(category: &str, way: &str) -> Case {
     let (from, to) = way.split_once('>').unwrap();
     let text = json!({"en": "", "zh": ""});
@@ -56,7 +56,7 @@ fn case(category: &str, way: &str) -> Case {
 }
 
 impl Case {
-    /// With these certificates, names with spaces between them.
+    /// Adds these certificates, separated by spaces.
     fn certified(mut self, names: &str) -> Self {
         let names = names.split_whitespace().map(str::to_owned);
         self.offer.certificates.extend(names);
@@ -96,13 +96,13 @@ impl Case {
         self
     }
 
-    /// Under the rules of an earlier version.
+    /// Uses the rules of an earlier version.
     fn before(mut self) -> Self {
         self.rules = BEFORE;
         self
     }
 
-    /// In normal form, as the tool has it.
+    /// The destination in normal form, as the tool has it.
     fn place(&self) -> Destination {
         address::place(&ADDRESSES, &self.to, "", None).unwrap().0
     }
@@ -122,7 +122,7 @@ impl Case {
         (Decision::of(&found), by_rule.collect())
     }
 
-    /// The decision, and exactly these findings: `block a`, `warning b`, `info c`, with commas between them.
+    /// Checks the decision, and exactly these findings: `block a`, `warning b`, `info c`, separated by commas.
     #[track_caller]
     fn check(&self, decision: Decision, expected: &str) {
         let (judged, found) = self.judged();
@@ -142,7 +142,7 @@ impl Case {
         assert_eq!(judged, decision);
     }
 
-    /// This rule cannot be decided without this fact, and its message says so.
+    /// Checks that this rule cannot be decided without this fact, and that its message says so.
     #[track_caller]
     fn check_missing(&self, rule: &str, fact: &str) {
         let thing = Thing {

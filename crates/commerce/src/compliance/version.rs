@@ -1,5 +1,5 @@
-//! `compliance.policy_ruleset_version`: which rules are in force, and which others a record can be computed
-//! again with.
+//! `compliance.policy_ruleset_version`: the rules in force, and the other versions with which a record can be computed
+//! again.
 
 use countersign::contract::Behaviour;
 use countersign::rules::RuleSet;
@@ -110,7 +110,8 @@ impl Tool for PolicyRulesetVersion {
 }
 
 impl PolicyVersion {
-    /// What a version says about itself. It was read as a whole when it was loaded; that is not done again.
+    /// The label, date and size of a version, from its data. The version was checked when it was loaded; that is not
+    /// repeated.
     fn of(loaded: &RuleSet, in_force: bool) -> Self {
         let text = |name: &str| {
             let text = loaded.data.get(name).and_then(Value::as_str);
@@ -128,7 +129,7 @@ impl PolicyVersion {
 }
 
 impl Policy {
-    /// How much is in it.
+    /// The numbers of rules, categories, countries and groups.
     pub fn counts(&self) -> PolicyCounts {
         let of = |severity| {
             let rules = self.rules().iter();

@@ -1,5 +1,5 @@
-//! `evidence.attach_to_draft_order`: what somebody may ask for later, kept with the order: another answer, or a
-//! document as it is, such as a payment mandate with all its signatures.
+//! `evidence.attach_to_draft_order`: attaches evidence to an order for later questions: another answer, or a document
+//! in its original form, such as a payment mandate with all its signatures.
 
 use countersign::contract::{Behaviour, Digest, Retention, SnapshotId};
 use countersign::state::Collection;
@@ -14,13 +14,13 @@ use crate::ground::{self, EvidenceId};
 use crate::id::Id;
 use crate::words::Say;
 
-/// The documents themselves, sealed under the user's key and erased with it.
+/// The documents themselves, sealed under the user's key and erased with the user.
 const DOCUMENTS: Collection = Collection::of_user("draft_order_attachment");
 
-/// How large a document may be.
+/// The maximum size of a document, in bytes.
 const ATTACHMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// How much can be attached to one order.
+/// The maximum number of attachments of one order.
 const ATTACHED_MAX: usize = 32;
 
 /// Something that is attached to an order.
@@ -142,7 +142,7 @@ async fn answer(
     })
 }
 
-/// Keeps a document as it is.
+/// Stores a document unchanged.
 async fn keep(
     ctx: &CallContext,
     draft_order_id: String,

@@ -1,4 +1,4 @@
-//! `evidence.create_snapshot`: several answers under one name, each with the hash of its leaf.
+//! `evidence.create_snapshot`: bundles several answers under one id, each with the hash of its leaf.
 
 use countersign::contract::tool::EvidenceRule;
 use countersign::contract::{Behaviour, Digest, Retention, SnapshotId};

@@ -1,4 +1,4 @@
-//! The tool that keeps an address.
+//! The tool that stores an address.
 
 use countersign::contract::{Behaviour, ConflictReason};
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
@@ -13,7 +13,7 @@ use crate::id::Id;
 use crate::shipping::address::{self, Address, Checked};
 use crate::words::Say;
 
-/// Keeps an address, or changes one.
+/// Stores a new address, or changes one.
 pub(super) struct AddOrUpdateAddress;
 
 #[derive(Deserialize, ToolArgs)]
@@ -50,12 +50,12 @@ impl Tool for AddOrUpdateAddress {
     const DESCRIPTION: &'static str = "Keeps an address of the user after checking it, or changes one by its \
         address_id. An address that is kept already is not kept twice.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
-    // Everything it changes is in its state, which a dry run does not commit.
+    // All changes are in its state, which a dry run does not commit.
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = AddOrUpdateAddressArgs;
     type Output = Answer;
 
-    /// No key is made from the arguments: changing an address to another one and back is three calls, two of which
+    /// No key is derived from the arguments: changing an address to another one and back is three calls, two of which
     /// have the same arguments.
     fn behaviour() -> Behaviour {
         behaviour::set()
@@ -97,7 +97,7 @@ impl Tool for AddOrUpdateAddress {
     }
 }
 
-/// The same address, where the user keeps it already; an error where there is no room for another one.
+/// The same address, if the user has it already; an error if there is no room for another one.
 async fn known(ctx: &CallContext, checked: &Checked) -> Result<Option<KeptAddress>, ToolError> {
     let mut all = KeptAddress::all(ctx).await?;
     if let Some(at) = all.iter().position(|kept| kept.address == checked.address) {
@@ -111,7 +111,7 @@ async fn known(ctx: &CallContext, checked: &Checked) -> Result<Option<KeptAddres
     Ok(None)
 }
 
-/// What will be kept.
+/// The address as it will be stored.
 fn next(
     ctx: &CallContext,
     before: Option<KeptAddress>,
@@ -129,7 +129,7 @@ fn next(
     }
     let label = args.label.clone();
     Ok(match before {
-        // Nothing is other than it was: the same version, so that a repeat changes nothing.
+        // Nothing has changed: the version stays, so that a retry changes nothing.
         Some(kept)
             if kept.address == checked.address
                 && kept.formatted == checked.formatted

@@ -1,4 +1,4 @@
-//! The addresses that a user keeps.
+//! The stored addresses of a user.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::words::Say;
 
 const ADDRESSES: Collection = Collection::of_user("address").scanned();
 
-/// How many addresses a user can keep.
+/// The maximum number of addresses of a user.
 pub const ADDRESSES_MAX: usize = 50;
 
 /// An address that a user keeps, in normal form.
@@ -37,7 +37,7 @@ pub struct KeptAddress {
 }
 
 impl KeptAddress {
-    /// An address of the user of this call by its name, which stands at this JSON pointer of the arguments.
+    /// Reads an address of the user of this call; the pointer names the argument with its id.
     pub async fn load(
         ctx: &CallContext,
         address_id: &str,
@@ -51,7 +51,7 @@ impl KeptAddress {
         })
     }
 
-    /// What rates and rules have to know of it.
+    /// The destination, as far as rates and rules need it.
     pub fn destination(&self) -> Destination {
         self.address.destination()
     }
@@ -63,7 +63,7 @@ impl KeptAddress {
         ctx.state().get(&ADDRESSES, address_id).await
     }
 
-    /// All of them, by name.
+    /// All addresses, in the order of their ids.
     pub(super) async fn all(ctx: &CallContext) -> Result<Vec<Self>, ToolError> {
         let found = ctx.state().scan(&ADDRESSES, "", ADDRESSES_MAX).await?;
         Ok(found.into_iter().map(|(_, kept)| kept).collect())
@@ -74,7 +74,7 @@ impl KeptAddress {
     }
 }
 
-/// Its name and nothing else: the rest is personal.
+/// Shows the id and version only: the rest is personal.
 impl fmt::Debug for KeptAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptAddress")

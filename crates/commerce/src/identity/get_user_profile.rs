@@ -1,4 +1,4 @@
-//! The tool that says who the user is.
+//! The tool that returns the user's profile.
 
 use countersign::{CallContext, Tool, ToolError};
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use super::addresses::KeptAddress;
 use super::profile::Profile;
 use crate::destination::Destination;
 
-/// Says what is known about the user of the call.
+/// Returns the profile of the user of the call.
 pub(super) struct GetUserProfile;
 
 /// What is known about a user; what is not known is absent.

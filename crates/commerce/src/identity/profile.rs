@@ -1,4 +1,4 @@
-//! What is known about a user.
+//! The profile of a user.
 
 use countersign::state::Collection;
 use countersign::{CallContext, ToolError};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 const PROFILES: Collection = Collection::of_user("profile");
 
-/// A user has one.
+/// The id of the only profile of a user.
 const ID: &str = "profile";
 
 /// What a user said when something was last kept for them. It is made with the first thing that is kept; what was
@@ -32,7 +32,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The user's profile with what this call says: an envelope is newer than what was kept.
+    /// The user's profile, with the locale, currency and time zone of the call's envelope in place of stored ones.
     pub async fn of(ctx: &CallContext) -> Result<Self, ToolError> {
         let kept: Option<Self> = ctx.state().get(&PROFILES, ID).await?;
         let kept = kept.unwrap_or_default();
@@ -45,7 +45,7 @@ impl Profile {
         })
     }
 
-    /// Keeps it with the call.
+    /// Stores the profile with the call.
     pub(super) async fn keep(mut self, ctx: &CallContext) -> Result<(), ToolError> {
         self.created_at.get_or_insert_with(|| ctx.now().to_string());
         ctx.state().put(&PROFILES, ID, &self).await

@@ -1,4 +1,4 @@
-//! From what `checkout.get_draft_order_summary` answers to what both standards show.
+//! Converts an answer of `checkout.get_draft_order_summary` to the content that both standards show.
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -9,22 +9,22 @@ use crate::checkout::{ConfirmationKind, OrderItem, OrderState, OrderSummary};
 /// The tool whose answer a page is made from.
 pub use crate::checkout::SUMMARY_TOOL;
 
-/// Its argument that names the order.
+/// The argument of [`SUMMARY_TOOL`] that names the order.
 pub const SUMMARY_ARGUMENT: &str = "draft_order_id";
 
-/// Why there is no page.
+/// The reason why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// It is no answer of [`SUMMARY_TOOL`].
+    /// The JSON is not an answer of [`SUMMARY_TOOL`]. Usually it is an answer of another tool.
     #[error("this is no summary of a draft order")]
     NoSummary(#[source] serde_json::Error),
-    /// The order does not add up.
+    /// The parts of the order do not add up to its total, which is a bug of the tools.
     #[error(transparent)]
     Unbalanced(#[from] Unbalanced),
 }
 
 impl Session {
-    /// What is shown of an order, from the answer of [`SUMMARY_TOOL`].
+    /// Reads the content of an order from an answer of [`SUMMARY_TOOL`].
     pub fn read(data: &Value) -> Result<Self, PageError> {
         let summary = OrderSummary::deserialize(data).map_err(PageError::NoSummary)?;
         Ok(summary.into())
@@ -88,7 +88,7 @@ fn line(item: OrderItem) -> SessionLine {
     }
 }
 
-/// The codes of messages are open in UCP; these are ours, as they are on our own wire.
+/// The code of a confirmation. UCP leaves message codes open; these are the names of our own wire format.
 const fn name_of(kind: ConfirmationKind) -> &'static str {
     match kind {
         ConfirmationKind::TaxUncertainty => "tax_uncertainty",

@@ -1,26 +1,27 @@
-//! What a page says that an order costs. The parts that are shown make the total, to the smallest unit.
+//! The totals of a page. The parts that are shown add up to the total, to the smallest unit.
 
 use super::{MoneyError, Reader, Session};
 use crate::money::Money;
 
-/// The parts of a total, in the words that both standards have. All are of one currency.
+/// The parts of a total, by the terms of both standards. All are in one currency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charges {
-    /// All lines.
+    /// The sum of all lines.
     pub subtotal: Money,
-    /// Their way.
+    /// The shipping price.
     pub fulfillment: Money,
-    /// Duty and tax that are paid with the order.
+    /// Duty and tax that are paid with the order. If some charges are due on delivery, this is everything else of duty,
+    /// tax and fees.
     pub tax: Money,
-    /// The single ones, where all of them are paid with the order: what it is, and how much.
+    /// Duty and tax separately; empty if some charges are due on delivery.
     pub tax_lines: Vec<(TaxKind, Money)>,
-    /// Fees that are paid with the order.
+    /// Fees that are paid with the order; zero if some charges are due on delivery.
     pub fee: Money,
-    /// What the buyer pays for the order: the sum of those above.
+    /// The amount that the buyer pays for the order: the sum of the parts above.
     pub total: Money,
 }
 
-/// What a part of `tax` is.
+/// The kind of a part of `tax`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaxKind {
     /// Customs duty.
@@ -29,19 +30,19 @@ pub enum TaxKind {
     Tax,
 }
 
-/// Why there are no totals. It does not happen as long as the tools agree with each other.
+/// The reason why there are no totals. Each means that two tools do not agree with each other, which is a bug.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unbalanced {
-    /// Amounts that cannot be added.
+    /// The amounts cannot be added, usually because they are of different currencies.
     #[error(transparent)]
     Money(#[from] MoneyError),
-    /// What an order claims is not the sum of its parts.
+    /// An amount of the order, named here, is not the sum of its parts.
     #[error("the parts of the order do not make its {0}")]
     Sum(&'static str),
 }
 
 impl Charges {
-    /// The parts of an order. What is paid at the door is none of them.
+    /// The parts of an order. An amount that is due on delivery is not one of them.
     pub fn of(session: &Session) -> Result<Self, Unbalanced> {
         let currency = &session.total.currency;
         for line in &session.lines {
@@ -59,7 +60,7 @@ impl Charges {
             let lines = vec![(TaxKind::Duty, duty.clone()), (TaxKind::Tax, tax.clone())];
             (duty.plus(tax)?, lines, fees.clone())
         } else {
-            // Who gets which of them is not said, so what is paid with the order is one amount.
+            // The order does not say which charges are due on delivery, so those that are paid with it are one amount.
             let paid = all.plus(&Money::new(-due.amount, &due.currency))?;
             (paid, Vec::new(), Money::zero(currency))
         };
@@ -83,8 +84,8 @@ impl Charges {
     }
 }
 
-/// The parts with their type in both standards, and the text beside them. Those that are nothing are left out, but
-/// for the first and the last.
+/// The parts with their type in both standards, and the text beside them. Parts of zero are left out, except the first
+/// and the last.
 pub(super) fn rows(charges: &Charges, reader: &Reader<'_>) -> Vec<(&'static str, String, Money)> {
     let all = [
         ("subtotal", reader.say("Items", "商品"), &charges.subtotal),
@@ -114,7 +115,7 @@ pub(super) fn rows(charges: &Charges, reader: &Reader<'_>) -> Vec<(&'static str,
 }
 
 impl TaxKind {
-    /// For people.
+    /// The name, for people.
     pub(super) fn text(self, reader: &Reader<'_>) -> String {
         match self {
             Self::Duty => reader.say("Customs duty", "关税"),

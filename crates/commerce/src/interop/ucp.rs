@@ -12,7 +12,7 @@ pub const VERSION: &str = "2026-04-08";
 pub fn checkout(session: &Session, reader: &Reader<'_>) -> Result<Value, Unbalanced> {
     let charges = Charges::of(session)?;
     let mut page = json!({
-        // How the page is to be read; what a client may do is said at /.well-known/ucp.
+        // The format of the page; the operations that a client may use are at /.well-known/ucp.
         "ucp": {
             "version": VERSION,
             "status": "success",
@@ -41,8 +41,8 @@ pub fn checkout(session: &Session, reader: &Reader<'_>) -> Result<Value, Unbalan
     Ok(page)
 }
 
-/// Who is sent elsewhere has to be told where: without such a page an order that the buyer has not confirmed is
-/// incomplete. UCP has no word for what has expired.
+/// The status in UCP. Without a page to send the buyer to, an unconfirmed order is incomplete. UCP has no status for an
+/// expired order, so it is canceled.
 fn status(state: SessionState, reader: &Reader<'_>) -> &'static str {
     match state {
         SessionState::Open | SessionState::Locked if reader.continue_url.is_some() => {

@@ -1,4 +1,4 @@
-//! What is found, and what it is cited by.
+//! The answers of the knowledge tools, with their citations.
 
 use countersign::contract::Digest;
 use schemars::JsonSchema;

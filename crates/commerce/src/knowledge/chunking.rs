@@ -1,7 +1,7 @@
-//! Where a document is parted: at its paragraphs. A heading goes with the paragraph below it, and a paragraph that is
-//! very long is parted at the ends of its sentences.
+//! Splits a document into chunks at its paragraphs. A heading goes with the paragraph below it, and a very long
+//! paragraph is split at the ends of its sentences.
 
-/// A longer paragraph is parted, in bytes.
+/// The maximum length of a chunk, in bytes; a longer paragraph is split.
 const PIECE_MAX: usize = 1_600;
 
 /// A part of a text, and the headings above it.
@@ -9,17 +9,17 @@ const PIECE_MAX: usize = 1_600;
 pub(super) struct Piece {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Above it and not in it, from the first to the nearest.
+    /// The headings above it and not in it, from the first to the nearest.
     pub(super) above: Vec<String>,
-    /// The nearest one, above it or in it.
+    /// The nearest heading, above it or in it.
     pub(super) heading: Option<String>,
 }
 
-/// The parts of `text` from byte `from` on. Together they have everything but the space between them.
+/// The parts of `text` from byte `from` on. Together they contain everything except the whitespace between them.
 pub(super) fn pieces(text: &str, from: usize) -> Vec<Piece> {
     let mut outline = Outline::default();
     let mut pieces = Vec::new();
-    // Where a heading began that waits for its paragraph, and what stood above it.
+    // The start of a heading that waits for its paragraph, and the headings above it.
     let mut waiting: Option<(usize, Vec<String>)> = None;
     let blocks = blocks(text, from);
     let count = blocks.len();
@@ -47,12 +47,12 @@ pub(super) fn pieces(text: &str, from: usize) -> Vec<Piece> {
     pieces
 }
 
-/// The headings that are open, by level.
+/// The open headings, by level.
 #[derive(Default)]
 struct Outline(Vec<(usize, String)>);
 
 impl Outline {
-    /// Reads the headings that a block begins with; whether it has nothing else.
+    /// Reads the headings that a block begins with; true if it has nothing else.
     fn read(&mut self, block: &str) -> bool {
         for line in block.lines().filter(|line| !line.trim().is_empty()) {
             let level = line.bytes().take_while(|byte| *byte == b'#').count();
@@ -71,7 +71,7 @@ impl Outline {
     }
 }
 
-/// Lines that stand together, without the space around them.
+/// Consecutive non-blank lines, without the whitespace around them.
 fn blocks(text: &str, from: usize) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let mut open: Option<(usize, usize)> = None;
@@ -91,7 +91,7 @@ fn blocks(text: &str, from: usize) -> Vec<(usize, usize)> {
     blocks
 }
 
-/// The same part, or several where it is too long.
+/// The part itself, or several parts if it is too long.
 fn parted(text: &str, mut start: usize, end: usize) -> Vec<(usize, usize)> {
     let mut parts = Vec::new();
     while end - start > PIECE_MAX {
@@ -108,7 +108,7 @@ fn parted(text: &str, mut start: usize, end: usize) -> Vec<(usize, usize)> {
     parts
 }
 
-/// Where the first part of a text that is too long ends: at a line, else at a sentence, else at a space, else at the
+/// The end of the first part of a text that is too long: at a line, else at a sentence, else at a space, else at the
 /// last character that fits.
 fn cut(text: &str) -> usize {
     let limit = text.floor_char_boundary(PIECE_MAX);
@@ -117,7 +117,7 @@ fn cut(text: &str) -> usize {
         let ends = marks
             .iter()
             .filter_map(|mark| fits.rfind(mark).map(|at| at + mark.len()));
-        // A part should be worth reading.
+        // Too short a part is not worth reading.
         ends.max().filter(|end| *end >= PIECE_MAX / 4)
     };
     ends(&["\n"])
@@ -176,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing but space is lost, the parts are in order, and each fits.
+        /// Only whitespace is lost, the parts are in order, and each fits.
         #[test]
         fn everything_is_in_one_part(text in "([#] )?[a-z锂电。.# \n\t\u{3000}é-]{0,4000}") {
             let pieces = pieces(&text, 0);

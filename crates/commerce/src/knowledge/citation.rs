@@ -1,4 +1,4 @@
-//! Which bytes of which file something was said in.
+//! Citations: the exact bytes of the file that a text is from.
 
 use countersign::contract::Digest;
 use schemars::JsonSchema;
@@ -17,36 +17,38 @@ pub struct Citation {
     pub chunk_digest: Digest,
 }
 
-/// A citation that does not hold.
+/// The reason why a citation is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CitationError {
-    /// The document is another one, or was changed.
+    /// The digest of the document differs. Usually the document was edited after the citation, or it is another
+    /// document.
     #[error("the document is {found}, the citation is of {cited}")]
     Document {
-        /// What was cited.
+        /// The digest in the citation.
         cited: Digest,
-        /// What it is.
+        /// The digest of the document.
         found: Digest,
     },
-    /// There are no such bytes, or they are no text.
+    /// The document has no such range of bytes, or it is not valid UTF-8. Usually the citation was not made from this
+    /// file.
     #[error("the document has no text from byte {start} to {end}")]
     Place {
-        /// Where it should begin.
+        /// The first byte of the range.
         start: usize,
-        /// Where it should end.
+        /// The byte after its last one.
         end: usize,
     },
-    /// The bytes are others.
+    /// The digest of the range differs. Usually the range of the citation was changed.
     #[error("the part is {found}, the citation is of {cited}")]
     Chunk {
-        /// What was cited.
+        /// The digest in the citation.
         cited: Digest,
-        /// What it is.
+        /// The digest of the range.
         found: Digest,
     },
 }
 
-/// The text that a citation is of, where everything about it is right. It needs the file and nothing else.
+/// Checks a citation and returns the text that it is of. It needs the file and nothing else.
 ///
 /// # Example
 ///
@@ -84,7 +86,7 @@ pub fn verify<'d>(citation: &Citation, document: &'d [u8]) -> Result<&'d str, Ci
 mod tests {
     use super::*;
 
-    /// Each way in which a citation can be wrong has its name.
+    /// Each error of a citation has its own variant.
     #[test]
     fn what_does_not_hold_is_refused() {
         let document = "锂电池 by road".as_bytes();
@@ -107,7 +109,7 @@ mod tests {
         );
         check(|wrong| wrong.chunk_digest.0[31] ^= 1, "the part is sha256:");
         check(|wrong| wrong.start = 3, "the part is sha256:");
-        // In the middle of a character, behind the end, and the wrong way round.
+        // In the middle of a character, beyond the end, and the wrong way round.
         check(|wrong| wrong.end = 8, "no text from byte 0 to 8");
         check(|wrong| wrong.end = 99, "no text from byte 0 to 99");
         check(|wrong| wrong.start = 10, "no text from byte 10 to 9");

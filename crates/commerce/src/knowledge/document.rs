@@ -1,4 +1,4 @@
-//! One text of the library, as a file: its front line says what it is, the rest is Markdown.
+//! One text of the library, as a file: its first line has the metadata, the rest is Markdown.
 //!
 //! ```text
 //! <!-- id: batteries.en; language: en; date: 2026-11-16; title: Batteries in the post; source: the shop -->
@@ -14,15 +14,15 @@ use super::citation::Citation;
 /// A text of the library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Such as `batteries.en`.
+    /// The id, such as `batteries.en`.
     pub id: String,
-    /// What it is called.
+    /// The title.
     pub title: String,
-    /// Its language, as the first part of a BCP 47 tag: `en`, `zh`.
+    /// The language, as the first part of a BCP 47 tag: `en`, `zh`.
     pub language: String,
-    /// The day that it was written or checked.
+    /// The day on which it was written or checked.
     pub date: String,
-    /// Who says so.
+    /// The author or publisher.
     pub source: String,
     file: String,
     text: String,
@@ -33,9 +33,9 @@ pub struct Document {
 /// A part of a document that is found and cited as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// The name of the document, `#`, and its place among the chunks, from 1.
+    /// The id of the document, `#`, and its position among the chunks, from 1.
     pub id: String,
-    /// Its first byte in the file.
+    /// The first byte in the file.
     pub start: usize,
     /// The byte after its last one.
     pub end: usize,
@@ -44,14 +44,14 @@ pub struct Chunk {
     above: Vec<String>,
 }
 
-/// The largest document.
+/// The maximum size of a document.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 256 * 1024;
 
-/// The longest name of a document.
+/// The maximum length of a document's id.
 const ID_BYTES_MAX: usize = 96;
 
 impl Document {
-    /// Reads a file; the error says what is wrong with it.
+    /// Parses a file; the error is the problem, for people.
     pub(super) fn read(file: &str, text: String) -> Result<Self, String> {
         if text.len() > DOCUMENT_BYTES_MAX {
             return Err(format!("it is longer than {DOCUMENT_BYTES_MAX} bytes"));
@@ -94,17 +94,17 @@ impl Document {
         self.digest
     }
 
-    /// Its parts, in their order.
+    /// The chunks, in their order.
     pub fn chunks(&self) -> &[Chunk] {
         &self.chunks
     }
 
-    /// The text of one of its parts.
+    /// The text of a chunk.
     pub fn text_of(&self, chunk: &Chunk) -> &str {
         self.text.get(chunk.start..chunk.end).unwrap_or_default()
     }
 
-    /// The citation of one of its parts.
+    /// The citation of a chunk.
     pub fn cite(&self, chunk: &Chunk) -> Citation {
         Citation {
             document_digest: self.digest,
@@ -114,7 +114,7 @@ impl Document {
         }
     }
 
-    /// A part as a store indexes it: with the title and the headings above it, once each.
+    /// A chunk as a store indexes it: with the title and the headings above it, once each.
     pub(super) fn indexed(&self, chunk: &Chunk) -> TextChunk {
         let mut headings: Vec<&str> = chunk.above.iter().map(String::as_str).collect();
         let is_said = headings.contains(&self.title.as_str());
@@ -137,7 +137,7 @@ impl Chunk {
     }
 }
 
-/// What the first line says.
+/// The metadata of the first line.
 #[derive(Default)]
 struct Front {
     id: String,

@@ -1,4 +1,4 @@
-//! The documents that come with the program, in English and Chinese.
+//! The documents of the program, in English and Chinese.
 
 /// Each file with its name.
 macro_rules! files {
@@ -7,7 +7,7 @@ macro_rules! files {
     };
 }
 
-/// In no particular order.
+/// The files, in no particular order.
 pub(super) const FILES: &[(&str, &str)] = files![
     "addresses.en.md",
     "addresses.zh.md",
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::knowledge::Library;
 
-    /// A file that lies in the folder is part of the program.
+    /// Every file in the folder is part of the program.
     #[test]
     fn every_file_is_named() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/knowledge");
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(found, named);
     }
 
-    /// Everything is there in both languages, under names that say so.
+    /// Every document exists in both languages, and its file name has the language.
     #[test]
     fn every_document_has_its_other_language() {
         let library = Library::embedded().unwrap();

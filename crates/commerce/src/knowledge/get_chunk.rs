@@ -1,4 +1,4 @@
-//! `knowledge.get_chunk`, and how every citation is checked before it leaves.
+//! `knowledge.get_chunk`, and the check of every citation before it is returned.
 
 use countersign::contract::{
     Behaviour, ConflictReason, Digest, ErrorBody, ErrorCode, FaultSource, Source,
@@ -27,7 +27,7 @@ pub(super) struct GetChunkArgs {
     expected_document_digest: Option<String>,
 }
 
-/// How many names are suggested for one that is unknown.
+/// The maximum number of suggestions for an unknown id.
 const SUGGESTIONS: usize = 3;
 
 impl Tool for GetChunk {
@@ -79,8 +79,8 @@ impl Tool for GetChunk {
     }
 }
 
-/// The citation of what a store says a chunk is, if it is just that: the part of the document that the citation names,
-/// byte for byte. Anything else is a fault of ours, and never an answer.
+/// Makes the citation of a chunk that a store returned, if its text is byte for byte the range of the document that the
+/// citation names. Any difference is our own fault, and is never answered.
 pub(super) fn cited<'l>(
     library: &'l Library,
     chunk_id: &str,
@@ -98,7 +98,7 @@ pub(super) fn cited<'l>(
     Ok((document, chunk, citation))
 }
 
-/// A document as a source of a reply.
+/// The document as a source of a reply.
 pub(super) fn source(ctx: &CallContext, document: &Document) -> Source {
     Source {
         kind: "document".to_owned(),
@@ -117,7 +117,7 @@ fn fault(chunk_id: &str, cause: impl Into<Box<dyn std::error::Error + Send + Syn
     ToolError::from(body).with_source(cause).without_effect()
 }
 
-/// Whether the document is still the one that was cited.
+/// Checks that the document is still the one that was cited.
 fn check_unchanged(document: &Document, expected: &str) -> Result<(), ToolError> {
     let found = document.digest();
     if expected.parse::<Digest>() == Ok(found) {
@@ -158,7 +158,7 @@ fn unknown(library: &Library, chunk_id: &str) -> ToolError {
     error.detail("nearest", nearest).hint(hint)
 }
 
-/// The first parts of the documents whose names are most like this one.
+/// The first chunks of the documents with the most similar ids.
 fn nearest(library: &Library, document: &str) -> Vec<String> {
     let folded = document.to_lowercase();
     let mut alike: Vec<(f64, &str)> = library

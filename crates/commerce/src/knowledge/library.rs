@@ -18,10 +18,10 @@ use crate::rulebook::{Book, RuleData};
 
 static BOOK: Book<Library> = Book::new();
 
-/// How many documents there may be.
+/// The maximum number of documents.
 const DOCUMENTS_MAX: usize = 1_000;
 
-/// What the shop knows, in one version.
+/// The shop's knowledge base, in one version.
 ///
 /// # Example
 ///
@@ -45,7 +45,7 @@ pub struct Library {
     corpus: Arc<Corpus>,
 }
 
-/// The library as a rule set is written.
+/// The library as it is written in a rule set.
 #[derive(Deserialize)]
 struct Files {
     documents: Vec<File>,
@@ -57,55 +57,56 @@ struct File {
     text: String,
 }
 
-/// Texts that cannot be a library.
+/// The reason why texts are not a valid library.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// A file or folder cannot be read, or a file is no text.
+    /// A file or folder cannot be read, or a file is not UTF-8. Usually the path is wrong or the process has no
+    /// permission.
     #[error("{path} cannot be read")]
     Read {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A file is no document.
+    /// A file is not a valid document. Usually its first line lacks a field.
     #[error("the document {file} cannot be used: {problem}")]
     Invalid {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// Two documents of one name.
+    /// Two documents have the same id. Usually one was copied from the other.
     #[error("there are two documents with the id {id:?}")]
     Twice {
-        /// Their name.
+        /// The id.
         id: String,
     },
-    /// There are too many, or none.
+    /// There are no documents, or too many. Usually another folder was given.
     #[error(
         "there are {count} documents; between 1 and {DOCUMENTS_MAX} are needed, each a file that ends in .md"
     )]
     Count {
-        /// How many there are.
+        /// The number of documents.
         count: usize,
     },
-    /// Together they are no corpus.
+    /// The documents cannot be made into a search corpus.
     #[error("the documents cannot be searched")]
     Corpus(#[from] CorpusError),
-    /// They have no canonical form; a bug.
+    /// The documents have no canonical form; a bug.
     #[error("the documents cannot be written")]
     Unwritable(#[from] canonical::Error),
 }
 
 impl Library {
-    /// What comes with the program.
+    /// The documents of the program.
     pub fn embedded() -> Result<Self, LibraryError> {
         let files = embedded::FILES.iter();
         Self::of(files.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())))
     }
 
-    /// The files of a folder that end in `.md`; not those of folders in it.
+    /// The files of a folder with the extension `.md`, without those of its subfolders.
     pub fn folder(folder: &Path) -> Result<Self, LibraryError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -128,7 +129,7 @@ impl Library {
         Self::of(files)
     }
 
-    /// Files with their names.
+    /// A library of files with their names.
     pub fn of(files: impl IntoIterator<Item = (String, String)>) -> Result<Self, LibraryError> {
         let mut documents = Vec::new();
         for (file, text) in files {
@@ -167,24 +168,24 @@ impl Library {
         BOOK.get(ctx)
     }
 
-    /// Every document, by the name of its file.
+    /// Every document, in the order of the file names.
     pub fn documents(&self) -> &[Document] {
         &self.documents
     }
 
-    /// A document by its id.
+    /// The document with this id.
     pub fn document(&self, id: &str) -> Option<&Document> {
         self.documents.iter().find(|document| document.id == id)
     }
 
-    /// A chunk by its id, with its document.
+    /// The chunk with this id, and its document.
     pub fn chunk(&self, id: &str) -> Option<(&Document, &Chunk)> {
         let (document, chunk) = self.by_chunk.get(id)?;
         let document = self.documents.get(*document)?;
         Some((document, document.chunks().get(*chunk)?))
     }
 
-    /// The languages that there are texts in.
+    /// The languages of the documents.
     pub fn languages(&self) -> BTreeSet<&str> {
         let languages = self.documents.iter();
         languages
@@ -207,7 +208,7 @@ impl Library {
     }
 }
 
-/// What comes with the program as a rule set, without reading it: a process that nobody asks needs none of it.
+/// The documents of the program as a rule set, without parsing them: most processes never need them.
 pub(crate) fn embedded_data() -> Value {
     let mut files: Vec<_> = embedded::FILES.to_vec();
     files.sort_unstable_by_key(|(name, _)| *name);
@@ -224,7 +225,7 @@ fn written<'f>(files: impl Iterator<Item = (&'f str, &'f str)>) -> Value {
     json!({ "documents": documents.collect::<Vec<_>>() })
 }
 
-/// The same texts are the same library.
+/// Two libraries are equal if their versions are.
 impl PartialEq for Library {
     fn eq(&self, other: &Self) -> bool {
         self.version() == other.version()

@@ -35,7 +35,7 @@ pub(super) struct SearchArgs {
     limit: u32,
 }
 
-/// How long a snippet may be.
+/// The maximum length of a snippet, in characters.
 const SNIPPET_CHARS_MAX: usize = 200;
 
 impl Tool for Search {
@@ -82,7 +82,7 @@ impl Tool for Search {
     }
 }
 
-/// The language that is asked for, as the documents write it.
+/// The requested language, as the documents write it.
 fn wanted(library: &Library, language: Option<&str>) -> Result<Option<String>, ToolError> {
     let Some(asked) = language else {
         return Ok(None);
@@ -98,7 +98,7 @@ fn wanted(library: &Library, language: Option<&str>) -> Result<Option<String>, T
         .hint(Say::OneOfOrNone { values }))
 }
 
-/// The language of the request, else that of the question, where there are texts in it.
+/// The language of the request, else that of the question; `None` if there are no texts in it.
 fn preferred(library: &Library, ctx: &CallContext, args: &SearchArgs) -> Option<String> {
     let locale = ctx.request().locale.as_deref();
     let is_han = |letter: char| matches!(letter, '\u{3400}'..='\u{9fff}');
@@ -118,8 +118,8 @@ fn primary(tag: &str) -> String {
     primary.to_ascii_lowercase()
 }
 
-/// Both lists in one. What is in the language of the request is worth half as much again: it comes first where it is about
-/// as good, and not where it only has a word in common.
+/// Merges both lists. A hit in the language of the request counts half as much again: it comes first if it is about as
+/// good, and not if it only has a word in common.
 fn merged(all: Vec<TextHit>, own: Vec<TextHit>, language: &str, limit: usize) -> Vec<TextHit> {
     let others = all.into_iter().filter(|hit| hit.language != language);
     let own = own.into_iter().map(|hit| TextHit {

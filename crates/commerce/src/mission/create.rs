@@ -1,4 +1,4 @@
-//! `mission.create`: what the user wants, written down once.
+//! `mission.create`: stores a goal of the user.
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, DryRun, Tool, ToolArgs, ToolError};
@@ -72,7 +72,7 @@ impl Tool for Create {
     }
 }
 
-/// An agent in a loop must not fill the store: so many are enough to be worked on.
+/// Refuses a mission beyond [`MISSIONS_MAX`], so that an agent in a loop cannot fill the store.
 async fn check_room(ctx: &CallContext) -> Result<(), ToolError> {
     let mut there = 0;
     for status in [Status::Open, Status::Paused] {

@@ -1,4 +1,4 @@
-//! `mission.get`: one mission, or those that an agent can go on with.
+//! `mission.get`: one mission, or the missions that an agent can go on with.
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
@@ -9,10 +9,11 @@ use super::{MISSIONS, Mission, Status};
 use crate::behaviour;
 use crate::id::Id;
 
-/// How many missions one answer lists.
+/// The maximum number of missions in one answer.
 const LISTED_MAX: usize = 50;
 
-/// How many are read to find the newest. More than can be open; of those that are over the newest of so many.
+/// The maximum number of missions that are read to find the newest. All open or paused ones are among them; of those
+/// that are done or cancelled, only this many are considered.
 const READ_MAX: usize = 1_000;
 
 pub(super) struct Get;

@@ -1,4 +1,4 @@
-//! `mission.update`: how it goes on.
+//! `mission.update`: changes a mission.
 
 use countersign::contract::Behaviour;
 use countersign::contract::tool::Change;

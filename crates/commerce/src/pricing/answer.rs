@@ -1,4 +1,4 @@
-//! What a quote says.
+//! The answer of a quote.
 
 use countersign::contract::Digest;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The one computation of prices: a quote makes it, and checkout makes it again to see whether they have moved.
+//! The one computation of prices: a quote makes it, and checkout repeats it to see if prices have changed.
 
 use std::sync::Arc;
 
@@ -19,48 +19,48 @@ use crate::shop::{Offer, Shop, Variant};
 pub struct Priced {
     /// The digest of the basket.
     pub basket: Digest,
-    /// In this currency.
+    /// The currency of all amounts.
     pub currency: String,
-    /// By stock keeping unit.
+    /// The lines, in the order of their SKUs.
     pub lines: Vec<QuoteLine>,
-    /// All lines together.
+    /// The sum of all lines.
     pub subtotal: Money,
-    /// The rates that were used, each once.
+    /// The exchange rates that were used, each once.
     pub rates: Vec<RateUsed>,
 }
 
-/// A thing that costs something else than it did.
+/// A change of an item's price.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct PriceMove {
-    /// What.
+    /// The SKU.
     pub sku: String,
-    /// What one did cost.
+    /// The former unit price.
     pub old: Money,
-    /// What one costs now.
+    /// The current unit price.
     pub new: Money,
 }
 
-/// Prices a basket as the call sees it: its rules, its moment, its language.
+/// Prices a basket with the rules, time and locale of the call.
 ///
-/// A quote and the totals that rest on it come from here, so that they cannot differ by their arithmetic. A unit's
-/// price is discounted and converted exactly and rounded once; everything else is whole units of that.
+/// A quote and the totals that rest on it come from here, so that their arithmetic cannot differ. A unit price is
+/// discounted and converted exactly and rounded once; everything else is a multiple of it.
 pub fn price(ctx: &CallContext, basket: &Basket, currency: &str) -> Result<Priced, ToolError> {
     PriceRules::of(ctx)?.pricer(ctx, currency).price(basket)
 }
 
-/// The rule sets that prices depend on. Having them makes them part of the call's record.
+/// The rule sets that prices depend on. Reading them makes them part of the call's record.
 #[derive(Debug, Clone)]
 pub struct PriceRules {
-    /// What is sold, and for how much.
+    /// The offers and their list prices.
     pub shop: Arc<Shop>,
-    /// What is changed about that for a time.
+    /// The price overrides and promotions.
     pub prices: Arc<Prices>,
     /// Exchange rates.
     pub rates: Arc<Rates>,
 }
 
 impl PriceRules {
-    /// Those in force; in a replay those of the record.
+    /// The rule sets in force; in a replay those of the record.
     pub fn of(ctx: &CallContext) -> Result<Self, ToolError> {
         Ok(Self {
             shop: Shop::of(ctx)?,
@@ -69,7 +69,7 @@ impl PriceRules {
         })
     }
 
-    /// With the moment and the language of the call.
+    /// A pricer with the time and locale of the call.
     pub fn pricer<'a>(&'a self, ctx: &'a CallContext, currency: &'a str) -> Pricer<'a> {
         Pricer {
             shop: &self.shop,
@@ -82,20 +82,20 @@ impl PriceRules {
     }
 }
 
-/// What prices depend on, all of it.
+/// Everything that prices depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Pricer<'a> {
-    /// What is sold, and for how much.
+    /// The offers and their list prices.
     pub shop: &'a Shop,
-    /// What is changed about that for a time.
+    /// The price overrides and promotions.
     pub prices: &'a Prices,
     /// Exchange rates.
     pub rates: &'a Rates,
     /// The currency of the answer.
     pub currency: &'a str,
-    /// The moment.
+    /// The time of the call.
     pub now: Timestamp,
-    /// The language of titles.
+    /// The locale of titles.
     pub locale: Option<&'a str>,
 }
 
@@ -148,7 +148,7 @@ impl Pricer<'_> {
         Ok((line, rate))
     }
 
-    /// What one of a thing costs.
+    /// The unit price of a variant.
     pub fn unit_price(&self, offer: &Offer, variant: &Variant) -> Result<Money, ToolError> {
         let list_price = Money::new(self.prices.list_price(variant, self.now), &offer.currency);
         let exact = list_price.decimal()?;
@@ -175,8 +175,8 @@ impl Pricer<'_> {
 }
 
 impl Priced {
-    /// The things that cost something else than these lines say: what `PRICE_CHANGED` shows as old and new.
-    /// Lines of things that are not in both are left out; a basket has to be compared by its digest.
+    /// The items whose unit price differs from these lines: what `PRICE_CHANGED` shows as old and new. Items that are
+    /// not in both are left out; compare baskets by their digest.
     pub fn moved_since(&self, lines: &[QuoteLine]) -> Vec<PriceMove> {
         let mut moves = Vec::new();
         for line in &self.lines {

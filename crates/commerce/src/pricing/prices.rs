@@ -1,4 +1,4 @@
-//! The rule set `prices`: what the shop changes about its list prices, and when.
+//! The rule set `prices`: temporary changes of the list prices.
 
 use std::sync::Arc;
 
@@ -19,60 +19,60 @@ pub(crate) const RULES: &[RuleFile] = &[RuleFile::new(
 
 static BOOK: Book<Prices> = Book::new();
 
-/// No promotion gives things away.
+/// The maximum discount, in percent.
 const PERCENT_OFF_MAX: Decimal = Decimal::from_parts(90, 0, 0, false, 0);
 
-/// Prices that differ from the list, for a time.
+/// Temporary prices: overrides and promotions.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// Where they come from.
+    /// The source of the prices.
     pub source: String,
-    /// The day from which they hold.
+    /// The day from which they apply.
     pub date: String,
-    /// Other list prices of single things; where two hold at once, the last one counts.
+    /// Other list prices of single items; if two apply at once, the last one counts.
     #[serde(default)]
     pub overrides: Vec<Override>,
-    /// Percentages off.
+    /// The promotions.
     #[serde(default)]
     pub promotions: Vec<Promotion>,
 }
 
-/// Another list price of one thing.
+/// Another list price of one item.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Override {
-    /// Which thing.
+    /// The SKU.
     pub sku: String,
-    /// In the smallest unit of its offer's currency.
+    /// The price in the smallest unit of its offer's currency.
     pub price: i64,
-    /// From this moment on.
+    /// The start; `None` if it applies from the beginning.
     #[serde(default)]
     pub from: Option<Timestamp>,
-    /// Until just before this one.
+    /// The end, exclusive; `None` if it does not end.
     #[serde(default)]
     pub until: Option<Timestamp>,
 }
 
-/// A percentage off, for a time.
+/// A temporary percentage off.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Promotion {
-    /// Its name for programs.
+    /// The id.
     pub promotion_id: String,
-    /// Its name for people.
+    /// The name, for people.
     pub name: Text,
-    /// For everything in this category and below it.
+    /// The category that it applies to, with everything below it.
     #[serde(default)]
     pub category: Option<String>,
-    /// For this offer.
+    /// The offer that it applies to.
     #[serde(default)]
     pub offer_id: Option<String>,
-    /// Off the list price.
+    /// The percentage off the list price.
     pub percent_off: Decimal,
-    /// From this moment on.
+    /// The start.
     pub from: Timestamp,
-    /// Until just before this one.
+    /// The end, exclusive.
     pub until: Timestamp,
 }
 
@@ -109,14 +109,14 @@ impl Prices {
         BOOK.get(ctx)
     }
 
-    /// The list price of a thing at a moment, in the smallest unit of its offer's currency.
+    /// The list price of a variant at a time, in the smallest unit of its offer's currency.
     pub fn list_price(&self, variant: &Variant, now: Timestamp) -> i64 {
         let mut overrides = self.overrides.iter().rev();
         let changed = overrides.find(|changed| changed.sku == variant.sku && changed.holds(now));
         changed.map_or(variant.price, |changed| changed.price)
     }
 
-    /// The promotion that takes most off an offer at a moment; of two alike the first.
+    /// The promotion that takes most off an offer at a time; of two equal ones the first.
     pub fn promotion(&self, offer: &Offer, now: Timestamp) -> Option<&Promotion> {
         let promotions = self.promotions.iter();
         let held = promotions.filter(|promotion| promotion.is_for(offer) && promotion.holds(now));
@@ -137,7 +137,7 @@ impl Override {
 }
 
 impl Promotion {
-    /// What is left of a price.
+    /// The reduced price; `None` on overflow.
     pub fn apply(&self, price: Decimal) -> Option<Decimal> {
         let left = Decimal::ONE_HUNDRED.checked_sub(self.percent_off)?;
         price.checked_mul(left)?.checked_div(Decimal::ONE_HUNDRED)

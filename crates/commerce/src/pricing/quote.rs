@@ -72,7 +72,7 @@ impl Tool for GetRealtimeQuote {
     }
 }
 
-/// A promotion that ends while the quote holds is worth knowing: the price moves then.
+/// Adds a remark if a promotion ends before the quote expires, because the price changes then.
 fn remark_ends(ctx: &CallContext, priced: &Priced, expires_at: Timestamp) {
     for line in &priced.lines {
         let until = line.promotion.as_ref().map(|promotion| &promotion.until);

@@ -1,5 +1,5 @@
-//! A folder of rules: `NAME/LABEL.toml`. Whoever names one means it, so what is in the wrong place or has the wrong
-//! name is said, and never passed over in silence.
+//! A folder of rules: `NAME/LABEL.toml`. The operator expects every file in it to be loaded, so a file in the wrong
+//! place or with the wrong name is an error and is never skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,13 +56,13 @@ fn add_area(mut files: RuleFiles, area: &Path) -> Result<RuleFiles, RulesError> 
     }
 }
 
-/// In any spelling: `.TOML` is meant as rules, and is told.
+/// True for any spelling of the extension: a `.TOML` file is meant as rules, and is reported.
 fn is_toml(path: &Path) -> bool {
     let ending = path.extension();
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
 }
 
-/// The name without its ending, where it is a day: the order of the names is that of the days then.
+/// The name without its extension; `None` if it is not a day. Days sort in the order of their names.
 fn label(path: &Path) -> Option<String> {
     let label = path.file_name()?.to_str()?.strip_suffix(".toml")?;
     let day: Date = label.parse().ok()?;
@@ -77,7 +77,7 @@ fn misnamed(path: PathBuf, problem: &'static str) -> RulesError {
     }
 }
 
-/// What is in a folder, by name. What is hidden is not meant.
+/// The entries of a folder, sorted by name, without hidden ones.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, RulesError> {
     let failed = |source| RulesError::Read {
         path: folder.to_owned(),

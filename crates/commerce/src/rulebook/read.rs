@@ -1,4 +1,4 @@
-//! Looking at a file of rules before anything rests on it, and saying in one sentence what is wrong.
+//! Checks a rule file before anything rests on it, and reports a problem in one sentence.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::RuleData;
 
-/// Reads a file as rules of this area; the error says where it is wrong.
+/// Parses a file as rules of this area; the error names the line.
 ///
-/// A call reads rules from JSON, whatever they came from, so they are read that way here as well: what is refused
-/// later would fail every call.
+/// A call reads rules from JSON, whatever their source, so they are parsed that way here as well: otherwise a file
+/// could be accepted here and fail every call.
 pub(super) fn check<T: RuleData>(text: &str) -> Result<(), String> {
     let sentence = |error: toml::de::Error| at(text, error.span(), error.message());
     let table = DeTable::parse(text).map_err(sentence)?;
@@ -27,7 +27,7 @@ pub(super) fn check<T: RuleData>(text: &str) -> Result<(), String> {
     rules.check()
 }
 
-/// Where the first number with a point is: binary fractions are not what was written.
+/// The position of the first floating-point number: it is not exactly the number that was written.
 fn decimal(value: &Spanned<DeValue<'_>>) -> Option<Range<usize>> {
     match value.get_ref() {
         DeValue::Float(_) => Some(value.span()),
@@ -48,7 +48,7 @@ fn at(text: &str, span: Option<Range<usize>>, problem: &str) -> String {
     }
 }
 
-/// The words of others may have several lines.
+/// Joins the lines of a message of another library.
 fn one_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(", ")

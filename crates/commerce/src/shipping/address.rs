@@ -1,7 +1,7 @@
-//! Addresses: how they are written in each country, what is wrong with one, and how it looks on a label.
+//! Addresses: their form in each country, their faults, and their labels.
 //!
-//! An address is personal. Its fields are sealed in state and evidence, and no message, id or log quotes one:
-//! faults name the field by its JSON pointer and show the country's own example.
+//! An address is personal. Its fields are sealed in state and evidence, and no message, id or log quotes one: faults
+//! name the field by its JSON pointer and show the country's own example.
 
 use std::fmt;
 
@@ -106,7 +106,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// As far as rates and rules have to know it.
+    /// The destination, as far as rates and rules need it.
     pub fn destination(&self) -> Destination {
         Destination {
             country: self.country.clone(),
@@ -116,7 +116,7 @@ impl Address {
     }
 }
 
-/// The country and nothing else: the rest is personal.
+/// Shows the country only: the rest is personal.
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Address")

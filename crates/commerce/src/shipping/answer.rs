@@ -1,4 +1,4 @@
-//! What carriers offer.
+//! The answer of a shipping quote.
 
 use countersign::contract::Digest;
 use schemars::JsonSchema;

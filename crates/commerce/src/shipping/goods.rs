@@ -1,5 +1,5 @@
-//! What carriers ask about goods. Fields and operators are closed lists: a rule file with a word that nothing
-//! here implements cannot be loaded, so no condition is ever skipped.
+//! The conditions of carriers on goods. Fields and operators are closed lists: a rule file with an unknown one cannot
+//! be loaded, so no condition is ever skipped.
 
 use rust_decimal::Decimal;
 use serde::Deserialize;
@@ -7,24 +7,24 @@ use serde_json::Value;
 
 use crate::shop::{Battery, Offer, Text};
 
-/// A kind of goods that carriers treat in their own way.
+/// A kind of goods that carriers treat specially.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Goods {
     pub(super) id: String,
     pub(super) source: String,
     pub(super) date: String,
-    /// One of the lists has to hold, with everything in it.
+    /// The conditions: one of the lists has to hold, with everything in it.
     pub(super) any: Vec<Vec<Condition>>,
-    /// What they are, as the end of "does not take".
+    /// The name of the kind, as the end of "does not take".
     pub(super) message: Text,
-    /// What a buyer can do instead.
+    /// The remedies of a buyer.
     #[serde(default)]
     pub(super) mitigations: Vec<Text>,
 }
 
 impl Goods {
-    /// Whether an offer is of this kind on its way to a country that belongs to this group.
+    /// True if an offer is of this kind on its way to a country of this group.
     pub(super) fn is(&self, offer: &Offer, group: &str, country: &str) -> bool {
         let on_the_way = OnTheWay {
             offer,
@@ -36,14 +36,14 @@ impl Goods {
     }
 }
 
-/// An offer and where it goes.
+/// An offer and its destination.
 struct OnTheWay<'a> {
     offer: &'a Offer,
     group: &'a str,
     country: &'a str,
 }
 
-/// One question about one field.
+/// A test of one field.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Condition {
     pub(super) field: Field,
@@ -51,7 +51,7 @@ pub(super) struct Condition {
     pub(super) test: Test,
 }
 
-/// What can be asked about.
+/// A field of an offer or its destination.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) enum Field {
@@ -85,25 +85,25 @@ impl TryFrom<String> for Field {
     }
 }
 
-/// What can be asked.
+/// The operator of a condition.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Test {
-    /// The field is there.
+    /// The field is given.
     Exists {},
-    /// It has this value.
+    /// It equals this value.
     Equals { value: Value },
-    /// It has one of these.
+    /// It equals one of these.
     OneOf { values: Vec<Value> },
-    /// A number above this one.
+    /// It is a number above this one.
     Above { value: Decimal },
-    /// A number that is this one or above.
+    /// It is a number of at least this one.
     AtLeast { value: Decimal },
-    /// A text that begins so.
+    /// It is a string that begins so.
     StartsWith { value: String },
-    /// A category, or one below it.
+    /// It is this category, or one below it.
     Under { value: String },
-    /// A country of this group.
+    /// It is a country of this group.
     InGroup { value: String },
 }
 
@@ -116,7 +116,7 @@ impl Condition {
             Test::Exists {} => true,
             Test::Equals { value } => found == *value,
             Test::OneOf { values } => values.contains(&found),
-            // What should be a number and is none may be anything: the carrier would not take it unseen.
+            // A value that should be a number and is not one may be anything: the carrier would not take it unseen.
             Test::Above { value } => number(&found).is_none_or(|found| found > *value),
             Test::AtLeast { value } => number(&found).is_none_or(|found| found >= *value),
             Test::StartsWith { value } => text(&found).starts_with(value),
@@ -129,7 +129,7 @@ impl Condition {
 }
 
 impl Field {
-    /// What an offer says there; nothing where it says nothing.
+    /// The value of the field; `None` if it is not given.
     fn of(&self, on_the_way: &OnTheWay<'_>) -> Option<Value> {
         let offer = on_the_way.offer;
         let battery = |read: fn(&Battery) -> Option<Value>| offer.battery.as_ref().and_then(read);
@@ -152,7 +152,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A number, also where the shop wrote it as text.
+/// The value as a number, also if the shop wrote it as a string.
 fn number(value: &Value) -> Option<Decimal> {
     match value {
         Value::Number(number) => number.to_string().parse().ok(),

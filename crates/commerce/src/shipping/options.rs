@@ -1,5 +1,5 @@
-//! Every service asked about every parcel. An option exists where one service takes all parcels of the basket; its
-//! price is the sum of theirs, converted once.
+//! Shipping options: every service is asked for every parcel. An option exists if one service takes all parcels of the
+//! basket; its price is the sum of theirs, converted once.
 
 use countersign::ToolError;
 
@@ -14,38 +14,38 @@ use crate::item::Basket;
 use crate::money::Money;
 use crate::shop::Shop;
 
-/// What options are computed from, and nothing else.
+/// The complete input of the computation of options.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// What is sold.
+    /// The shop.
     pub shop: &'a Shop,
-    /// What carriers charge.
+    /// The prices and conditions of the carriers.
     pub tariff: &'a Tariff,
-    /// What currencies cost.
+    /// The exchange rates.
     pub rates: &'a Rates,
-    /// What is sent.
+    /// The items to send.
     pub basket: &'a Basket,
-    /// Where to.
+    /// The destination.
     pub destination: &'a Destination,
-    /// In which currency the answer is.
+    /// The currency of the answer.
     pub currency: &'a str,
-    /// The language of reasons and names.
+    /// The locale of reasons and names.
     pub locale: Option<&'a str>,
 }
 
-/// What carriers answer.
+/// The options of a basket.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offered {
-    /// The cheapest first; never none.
+    /// The options, the cheapest first; at least one.
     pub options: Vec<ShippingOption>,
-    /// What cannot be had, and why.
+    /// The services that are not available, each with its reason.
     pub excluded: Vec<Excluded>,
-    /// The rate that was used, where there was one.
+    /// The exchange rate that was used; empty if there was none.
     pub rates: Vec<RateUsed>,
 }
 
 impl Question<'_> {
-    /// The ways that the basket can go; an error where there is none.
+    /// The options for the basket; an error if there are none.
     pub fn answer(&self) -> Result<Offered, ToolError> {
         let loads = weigh::loads(self.shop, self.basket, "/items")?;
         let to = self.destination.country();
@@ -62,7 +62,7 @@ impl Question<'_> {
             rates: Vec::new(),
         };
         for service in &self.tariff.services {
-            // That a line does not run here at all is no news.
+            // A service that does not run on this route at all is not worth naming.
             let runs = |load: &Load<'_>| self.lane(service, load, &to).is_some();
             if !loads.iter().any(runs) {
                 continue;
@@ -103,8 +103,8 @@ impl Question<'_> {
         Ok(true)
     }
 
-    /// All parcels with one service, or the first reason why not. A limit is named only where nothing else is in the
-    /// way: then fewer things would do.
+    /// Prices all parcels with one service, or gives the first reason why the service does not take them. A limit is
+    /// named only if nothing else is in the way: then a smaller quantity would do.
     fn service(&self, service: &Service, loads: &[Load<'_>], to: &str) -> Result<Asked, ToolError> {
         let mut parcels = Vec::with_capacity(loads.len());
         let mut over = None;
@@ -123,7 +123,7 @@ impl Question<'_> {
         Ok(over.map_or(Asked::Taken(parcels), Asked::Refused))
     }
 
-    /// The way that a service goes with a parcel, where it goes there.
+    /// The lane of a service for a parcel; `None` if it does not run there.
     fn lane<'a>(&'a self, service: &'a Service, load: &Load<'_>, to: &str) -> Option<Lane<'a>> {
         let from_group = self.tariff.group(load.ships_from)?;
         let to_group = self.tariff.group(to)?;
@@ -136,7 +136,7 @@ impl Question<'_> {
         })
     }
 
-    /// Whether and how a service takes a parcel.
+    /// The journey of a parcel with a service, or the reason why the service does not take it.
     fn journey<'a>(
         &'a self,
         service: &'a Service,
@@ -154,7 +154,7 @@ impl Question<'_> {
         let of_goods = |id: &str| -> Vec<String> {
             let goods = self.tariff.goods(id);
             let lines = load.lines.iter().filter(|line| {
-                // A rule that is not there takes nothing; files with such a name are not loaded.
+                // An undefined kind matches every item, so nothing is taken; files with such a name are not loaded.
                 goods.is_none_or(|goods| goods.is(line.offer, to_group, to))
             });
             lines.map(|line| line.variant.sku.clone()).collect()
@@ -224,7 +224,7 @@ impl Question<'_> {
         })
     }
 
-    /// What people should know before they take it.
+    /// The notes that people should know before they select it.
     fn restrictions(&self, service: &Service) -> Vec<String> {
         let notes = service.notes.iter();
         let mut notes: Vec<String> = notes

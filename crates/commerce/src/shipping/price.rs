@@ -1,5 +1,5 @@
-//! What one parcel costs with one service: the price of its bracket, the remote area, special handling, and fuel
-//! on the way. Each part is rounded to the smallest unit of the tariff's currency, and the price is their sum.
+//! The price of one parcel with one service: the price of its bracket, the remote area, special handling, and fuel.
+//! Each part is rounded to the smallest unit of the tariff's currency, and the price is their sum.
 
 use rust_decimal::Decimal;
 
@@ -8,12 +8,12 @@ use super::tariff::{Remote, Service, Tariff, ZoneRates};
 use super::weigh::Load;
 use crate::money::{Money, MoneyError};
 
-/// What a price is asked for.
+/// The journey of a parcel, as far as its price depends on it.
 pub(super) struct Journey<'a> {
     pub(super) zone: &'a str,
     pub(super) rates: &'a ZoneRates,
     pub(super) is_remote: bool,
-    /// Prices of what needs special handling.
+    /// The sum of the prices of special handling.
     pub(super) handling: Decimal,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn parcel(
     })
 }
 
-/// The price of the first bracket that is wide enough; beyond the last one each kilogram that is begun.
+/// The price of the first bracket that is wide enough; beyond the last one, a price for each started kilogram.
 fn freight(service: &Service, rates: &ZoneRates, grams: u64) -> Result<Decimal, MoneyError> {
     let mut brackets = service.brackets_g.iter().zip(&rates.prices);
     if let Some((_, price)) = brackets.find(|(upper, _)| grams <= **upper) {
@@ -74,7 +74,7 @@ fn freight(service: &Service, rates: &ZoneRates, grams: u64) -> Result<Decimal, 
         .ok_or(MoneyError::TooLarge)
 }
 
-/// Limits keep it far below this.
+/// The weight as `u32`; limits keep it far below the maximum.
 fn grams(weight: u64) -> u32 {
     u32::try_from(weight).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The tool that asks every carrier.
+//! The tool that quotes the services of all carriers.
 
 use countersign::contract::Behaviour;
 use countersign::{CallContext, Tool, ToolArgs, ToolError};
@@ -15,7 +15,7 @@ use crate::item::{Basket, Item};
 use crate::money::CurrencyCode;
 use crate::shop::Shop;
 
-/// Asks every carrier what it takes to send a basket somewhere.
+/// Quotes the services of all carriers for a basket and a destination.
 pub(super) struct QuoteOptions;
 
 #[derive(Deserialize, ToolArgs)]
@@ -56,7 +56,7 @@ impl Tool for QuoteOptions {
     }
 }
 
-/// The options as they are now, by the rules in force. A checkout asks this again before it believes an older answer.
+/// The current options, by the rules in force. Checkout calls it again before it trusts an older answer.
 pub fn quote(
     ctx: &CallContext,
     basket: &Basket,

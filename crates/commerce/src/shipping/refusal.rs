@@ -1,5 +1,5 @@
-//! Why a service cannot be had, and what is answered where none can: in the language of the call, with causes that
-//! programs can read.
+//! The reasons why a service is not available, and the answers if none is: in the language of the call, with causes
+//! that programs can read.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +98,7 @@ impl Question<'_> {
         }
     }
 
-    /// A text in the language of the call.
+    /// The text in the language of the call.
     pub(super) fn words(&self, english: &str, chinese: &str) -> String {
         let words = if is_chinese(self.locale) {
             chinese
@@ -115,13 +115,13 @@ impl Question<'_> {
             .hint(Say::OneOf { values })
     }
 
-    /// What a seller does not send to a country, no carrier takes there for them.
+    /// The refusal of items that their seller does not send to the country.
     pub(super) fn not_sent_there(&self, unsent: &[Line<'_>]) -> ToolError {
         let skus: Vec<&str> = unsent
             .iter()
             .map(|line| line.variant.sku.as_str())
             .collect();
-        // Where all of them are sent: what is left of the lists of all.
+        // The countries that all of them are sent to.
         let mut everywhere = self.tariff.served();
         everywhere.retain(|country| unsent.iter().all(|line| line.offer.is_sent_to(country)));
         let everywhere: Vec<&str> = everywhere.into_iter().collect();
@@ -138,11 +138,12 @@ impl Question<'_> {
             .detail("skus", json!(skus))
     }
 
-    /// Why nothing is left. What could go apart is to be ordered apart. Where a service takes such goods and only
-    /// not so many, fewer will do. Else goods weigh most: for them there are mitigations.
+    /// The refusal of a basket that no service takes. If its parcels could be sent separately, it suggests separate
+    /// orders. If a service takes such goods in a smaller quantity, it suggests fewer. Otherwise goods are named first,
+    /// because they have remedies.
     pub(super) fn nothing(&self, excluded: &[Excluded], could_go_apart: bool) -> ToolError {
         let has = |cause: Cause| excluded.iter().any(|excluded| excluded.cause == cause);
-        // A limit that names a thing is about its own size, which fewer of them do not change.
+        // A limit that names an item is about the item's own size, which a smaller quantity does not change.
         let is_parcel =
             |excluded: &Excluded| excluded.cause == Cause::Limit && excluded.skus.is_empty();
         let is_too_much = excluded.iter().any(is_parcel);
@@ -174,7 +175,7 @@ impl Question<'_> {
     }
 }
 
-/// A service that cannot be had, with nothing but its cause.
+/// A service that is not available, with its cause and no more.
 pub(super) fn excluded(service: &Service, cause: Cause, reason: String) -> Excluded {
     Excluded {
         option_id: service.id.clone(),

@@ -1,4 +1,4 @@
-//! The rule set `shipping`: zones, services, prices by bracket of weight, and what is not taken.
+//! The rule set `shipping`: zones, services, prices by weight bracket, and refused goods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,23 +28,23 @@ pub(crate) const RULES: &[RuleFile] = &[
 
 static BOOK: Book<Tariff> = Book::new();
 
-/// Everything that a price of shipping is computed from.
+/// The data that shipping prices are computed from.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tariff {
-    /// Where it comes from.
+    /// The source of the tariff.
     pub source: String,
-    /// The day from which it holds.
+    /// The day from which it applies.
     pub date: String,
-    /// Of all prices in it.
+    /// The currency of all its prices.
     pub currency: String,
     domestic_zone: String,
     groups: BTreeMap<String, BTreeSet<String>>,
-    /// By the group of the sender, then of the receiver.
+    /// The zones by the sender's group, then by the recipient's.
     zones: BTreeMap<String, BTreeMap<String, String>>,
     remote_areas: BTreeMap<String, Vec<String>>,
     pub(super) goods: Vec<Goods>,
-    /// Names for people.
+    /// The names of the carriers, for people.
     pub(super) carriers: BTreeMap<String, String>,
     pub(super) services: Vec<Service>,
 }
@@ -53,28 +53,28 @@ pub struct Tariff {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Service {
-    /// `carrier.service`: the name of the option.
+    /// The id, `carrier.service`; also that of the option.
     pub(super) id: String,
     pub(super) name: Text,
-    /// Groups that it collects from; everywhere where none is named.
+    /// The groups that it collects from; everywhere if empty.
     #[serde(default)]
     from: Vec<String>,
-    /// Groups that it delivers to.
+    /// The groups that it delivers to; everywhere if empty.
     #[serde(default)]
     to: Vec<String>,
-    /// Absent where only the scales count.
+    /// The volumetric weight; `None` if only the actual weight counts.
     pub(super) volumetric: Option<Volumetric>,
-    /// The upper ends of the brackets, rising.
+    /// The upper ends of the weight brackets, rising.
     pub(super) brackets_g: Vec<u64>,
     pub(super) limits: Limits,
-    /// As a decimal of freight and remote area.
+    /// The fuel surcharge, as a fraction of freight and remote area.
     pub(super) fuel_rate: Decimal,
     pub(super) remote: Remote,
     pub(super) guaranteed: bool,
     pub(super) tracked: bool,
     pub(super) incoterms: Vec<Incoterm>,
     pub(super) refuses: Vec<String>,
-    /// Taken, for a price of its own.
+    /// The goods that are taken for an extra price.
     #[serde(default)]
     pub(super) handles: Vec<Handling>,
     #[serde(default)]
@@ -82,7 +82,7 @@ pub(super) struct Service {
     pub(super) zones: BTreeMap<String, ZoneRates>,
 }
 
-/// How volume counts as weight.
+/// The volumetric weight of a service.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Volumetric {
@@ -90,7 +90,7 @@ pub(super) struct Volumetric {
     source: String,
 }
 
-/// What is too heavy or too large. Sides are those of each packed thing; weight and volume are those of the parcel.
+/// The limits of weight and size. Sides are those of each packed item; weight and volume are those of the parcel.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limits {
@@ -98,7 +98,7 @@ pub(super) struct Limits {
     pub(super) side_max_mm: u64,
     #[serde(default)]
     pub(super) sides_sum_max_mm: Option<u64>,
-    /// The longest side and the way around the other two.
+    /// The longest side plus the girth of the other two.
     #[serde(default)]
     pub(super) length_and_girth_max_mm: Option<u64>,
     #[serde(default)]
@@ -106,7 +106,7 @@ pub(super) struct Limits {
     source: String,
 }
 
-/// What becomes of remote areas.
+/// The treatment of remote areas.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "policy", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Remote {
@@ -114,11 +114,11 @@ pub(super) enum Remote {
     Included {},
     /// They are not served.
     Refused {},
-    /// So much for each kilogram, and not less than the minimum.
+    /// They cost this much for each kilogram, and at least the minimum.
     Surcharge { minimum: Decimal, per_kg: Decimal },
 }
 
-/// A kind of goods that is taken for a price of its own, for each parcel.
+/// A kind of goods that is taken for an extra price, for each parcel.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Handling {
@@ -126,15 +126,15 @@ pub(super) struct Handling {
     pub(super) price: Decimal,
 }
 
-/// Prices of one zone.
+/// The rates of one zone.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ZoneRates {
-    /// Working days, at least and at most.
+    /// The working days, at least and at most.
     pub(super) days: (u32, u32),
-    /// One for each bracket, never falling.
+    /// One price for each bracket, never falling.
     pub(super) prices: Vec<Decimal>,
-    /// For each kilogram that is begun beyond the last bracket.
+    /// The price of each started kilogram beyond the last bracket.
     #[serde(default)]
     pub(super) per_kg: Option<Decimal>,
 }
@@ -152,14 +152,14 @@ impl Tariff {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// The countries that something can be sent to, in order.
+    /// The served countries, sorted.
     pub fn served(&self) -> BTreeSet<&str> {
         let receiving = self.zones.values().flat_map(BTreeMap::keys);
         let countries = receiving.filter_map(|group| self.groups.get(group));
         countries.flatten().map(String::as_str).collect()
     }
 
-    /// Whether something can be sent to a country.
+    /// True if a country is served.
     pub(super) fn serves(&self, country: &str) -> bool {
         let Some(group) = self.group(country) else {
             return false;
@@ -167,7 +167,7 @@ impl Tariff {
         self.zones.values().any(|row| row.contains_key(group))
     }
 
-    /// The zone of a way from one country to another.
+    /// The zone of a route from one country to another.
     pub(super) fn zone(&self, from: &str, to: &str) -> Option<&str> {
         if from == to && self.serves(to) {
             return Some(&self.domestic_zone);
@@ -176,7 +176,7 @@ impl Tariff {
         row.get(self.group(to)?).map(String::as_str)
     }
 
-    /// Whether a postal code is in a remote area; unknown where there is none and the country has some.
+    /// True if a postal code is in a remote area; `None` if there is no code and the country has remote areas.
     pub(super) fn is_remote(&self, country: &str, postal_code: Option<&str>) -> Option<bool> {
         let Some(prefixes) = self.remote_areas.get(country) else {
             return Some(false);
@@ -189,14 +189,14 @@ impl Tariff {
         Some(prefixes.any(|prefix| code.starts_with(prefix.as_str())))
     }
 
-    /// A kind of goods by its name; names are checked when the file is read.
+    /// The kind of goods with this name; names are checked when the file is read.
     pub(super) fn goods(&self, id: &str) -> Option<&Goods> {
         self.goods.iter().find(|goods| goods.id == id)
     }
 }
 
 impl Service {
-    /// Whether it runs between these groups at all.
+    /// True if it runs between these groups at all.
     pub(super) fn runs(&self, from: &str, to: &str) -> bool {
         let serves = |groups: &[String], group: &str| {
             groups.is_empty() || groups.iter().any(|served| served == group)
@@ -204,7 +204,7 @@ impl Service {
         serves(&self.from, from) && serves(&self.to, to)
     }
 
-    /// The part of its name before the dot.
+    /// The carrier: the part of its id before the dot.
     pub(super) fn carrier(&self) -> &str {
         self.id
             .split_once('.')

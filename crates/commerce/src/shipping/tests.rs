@@ -1,4 +1,4 @@
-//! What the tests of shipping share: things that are made up for the purpose, so that their weights stand on this page.
+//! Shared by the tests of shipping: items made up for them, so that their weights are on this page.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ static OLD_TARIFF: LazyLock<Tariff> =
 static RATES: LazyLock<Rates> =
     LazyLock::new(|| toml::from_str(include_str!("../../rules/fx/2024-12-31.toml")).unwrap());
 
-/// One thing: merchant, country, grams, millimetres, and what rules ask about.
+/// One item: merchant, country, grams, millimetres, and the facts that rules ask for.
 fn thing(
     sku: &str,
     from: (&str, &str),
@@ -112,7 +112,7 @@ fn shop() -> Shop {
     serde_json::from_value(json!({ "offers": offers })).unwrap()
 }
 
-/// What is asked: items, country and postal code, currency.
+/// A question: items, country and postal code, currency.
 struct Asked<'a> {
     items: &'a [(&'a str, u32)],
     to: (&'a str, &'a str),
@@ -124,7 +124,7 @@ fn ask(asked: &Asked<'_>) -> Result<Offered, ToolError> {
     ask_of(&shop(), asked)
 }
 
-/// In dollars, by the newest tariff.
+/// Asks in dollars, by the newest tariff.
 fn ask_for(shop: &Shop, items: &[(&str, u32)], to: (&str, &str)) -> Result<Offered, ToolError> {
     let (currency, tariff) = ("USD", &*TARIFF);
     let asked = Asked {

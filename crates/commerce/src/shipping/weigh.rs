@@ -1,5 +1,5 @@
-//! What is on the scales: one parcel for each sender, weighed and measured by its own things. Nothing here has a
-//! default weight.
+//! Weights and sizes: one parcel for each sender, weighed and measured by its own items. Nothing here has a default
+//! weight.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::tariff::{Limits, Volumetric};
 use crate::item::Basket;
 use crate::shop::{Offer, Shop, Variant};
 
-/// What one merchant sends from one country.
+/// The parcel of one merchant from one country.
 #[derive(Debug)]
 pub(super) struct Load<'a> {
     pub(super) merchant_id: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Load<'a> {
     pub(super) lines: Vec<Line<'a>>,
 }
 
-/// So many of one thing.
+/// A quantity of one item.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) offer: &'a Offer,
@@ -25,17 +25,17 @@ pub(super) struct Line<'a> {
     pub(super) quantity: u32,
 }
 
-/// What a limit says no to.
+/// The limit that a parcel exceeds.
 pub(super) enum Over {
-    /// The parcel is heavier, in grams.
+    /// The weight of the parcel, in grams.
     Weight(u64),
-    /// The parcel is larger, in cubic centimetres.
+    /// The volume of the parcel, in cubic centimetres.
     Volume(u64),
-    /// A side of this thing is longer, in millimetres.
+    /// A side of the item with this SKU.
     Side(String),
-    /// All sides of this thing together are.
+    /// The sum of the sides of the item with this SKU.
     SidesSum(String),
-    /// The longest side and the way around the others are.
+    /// The longest side plus the girth of the item with this SKU.
     Girth(String),
 }
 
@@ -63,7 +63,7 @@ pub(super) fn loads<'a>(
     Ok(loads.into_values().collect())
 }
 
-/// The offers that their sellers do not send to this country.
+/// The items that their sellers do not send to this country.
 pub(super) fn not_sent_to<'a>(loads: &[Load<'a>], country: &str) -> Vec<Line<'a>> {
     let lines = loads.iter().flat_map(|load| &load.lines);
     lines
@@ -73,7 +73,7 @@ pub(super) fn not_sent_to<'a>(loads: &[Load<'a>], country: &str) -> Vec<Line<'a>
 }
 
 impl Load<'_> {
-    /// On the scales.
+    /// The weight on the scales.
     pub(super) fn actual_g(&self) -> u64 {
         let lines = self.lines.iter();
         lines
@@ -81,7 +81,7 @@ impl Load<'_> {
             .fold(0, u64::saturating_add)
     }
 
-    /// What its volume counts for: 5,000 cm³ a kilogram are 5,000 mm³ a gram, and a gram that is begun counts.
+    /// The volumetric weight: 5,000 cm³ a kilogram are 5,000 mm³ a gram, and a started gram counts.
     pub(super) fn volumetric_g(&self, volumetric: Option<&Volumetric>) -> u64 {
         let Some(volumetric) = volumetric else {
             return 0;
@@ -90,7 +90,7 @@ impl Load<'_> {
         u64::try_from(mm3.div_ceil(volumetric.divisor_cm3_per_kg.max(1).into())).unwrap_or(u64::MAX)
     }
 
-    /// The first limit that it is over.
+    /// The first limit that it exceeds.
     pub(super) fn over(&self, limits: &Limits) -> Option<Over> {
         let weight = self.actual_g();
         if weight > limits.weight_max_g {

@@ -1,5 +1,5 @@
-//! Makes offers from kinds, the same ones for the same seed on every machine: whole numbers and an own generator of
-//! random ones, no clock, no map without an order.
+//! Makes offers from kinds, the same ones for the same seed on every machine: whole numbers and its own random number
+//! generator, no clock, no unordered map.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use serde_json::Value;
 use super::kinds::{Choice, Kind, Plan, PriceSteps, Seller};
 use super::{Battery, Offer, Returns, Text, Variant};
 
-/// Another seed is another shop.
+/// The seed; another seed makes another shop.
 pub(super) const SEED: u64 = 0x00C0_FFEE_2026_1101;
 
-/// No offer has more variants.
+/// The maximum number of variants of an offer.
 const VARIANTS_MAX: usize = 8;
 
-/// The numbers of generated offers start here; those below are written by hand.
+/// The first number of a generated offer; lower ones are written by hand.
 const FIRST_NUMBER: usize = 1_001;
 
-/// All offers of a plan; the error names what it does not say.
+/// All offers of a plan; the error names what is missing in it.
 pub(super) fn offers(plan: &Plan, seed: u64) -> Result<Vec<Offer>, String> {
     let mut offers = Vec::new();
     for (kind_at, kind) in plan.kinds.iter().enumerate() {
         for (model_at, model) in kind.models.iter().enumerate() {
-            // By category and model, so that a new kind leaves the others as they are.
+            // Seeded by category and model, so that a new kind leaves the others unchanged.
             let name = format!("{}#{model_at}", kind.category);
             let mut maker = Maker {
                 plan,
@@ -82,7 +82,7 @@ impl<'a> Maker<'a> {
         })
     }
 
-    /// Mostly at home, where the kind is made there at all.
+    /// The country of origin: mostly the seller's, if the kind is made there at all.
     fn origin(&mut self, seller: &'a Seller) -> Option<&'a String> {
         let kind = self.kind;
         if kind.is_regional {
@@ -111,7 +111,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Some sellers have not got all of them, as in life.
+    /// The certificates; some sellers lack one.
     fn certificates(&mut self) -> Vec<String> {
         let mut certificates = self.kind.certificates.clone();
         if !certificates.is_empty() && self.random.below(7) == 0 {
@@ -200,7 +200,7 @@ impl<'a> Maker<'a> {
         Some(variants)
     }
 
-    /// Some values of an option, at least two where there are two, in their order and with their places.
+    /// Some values of an option, at least two if there are two, in their order and with their positions.
     fn chosen<'k>(&mut self, option: &'k Choice) -> Vec<(usize, &'k String)> {
         let mut values: Vec<(usize, &String)> = option.values.iter().enumerate().collect();
         let spare = values.len().saturating_sub(2);
@@ -224,7 +224,7 @@ fn side(size: [u64; 3], at: usize) -> Option<u32> {
     size.get(at).and_then(|side| u32::try_from(*side).ok())
 }
 
-/// Every way to choose one of each.
+/// Every combination of one value of each list.
 fn combinations<T: Copy>(choices: &[Vec<T>]) -> Vec<Vec<T>> {
     let mut ways = vec![Vec::new()];
     for values in choices {
@@ -240,22 +240,22 @@ fn combinations<T: Copy>(choices: &[Vec<T>]) -> Vec<Vec<T>> {
     ways
 }
 
-/// As prices look: 19.99 and not 20.13.
+/// A price that looks like one: 19.99 and not 20.13.
 fn list_price(usd_cents: u64, steps: &PriceSteps) -> u64 {
     let exact = usd_cents * steps.thousandths / 1_000;
     stepped(exact, steps.step) + steps.end
 }
 
-/// Down to a whole number of steps, and one at least.
+/// Rounds down to a whole number of steps, and up to one step at least.
 fn stepped(number: u64, step: u64) -> u64 {
     (number / step.max(1)).max(1) * step
 }
 
-/// `SplitMix64`: small, fast, and good enough for a shop.
+/// `SplitMix64`: small, fast, and random enough for a shop.
 struct Random(u64);
 
 impl Random {
-    /// From a seed and a name (FNV-1a), so that each name has its own numbers.
+    /// A generator for a seed and a name (FNV-1a), so that each name has its own numbers.
     fn named(seed: u64, name: &str) -> Self {
         let hash = name.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)

@@ -1,4 +1,4 @@
-//! The kinds of things that the shop to try is made of, as `shop/kinds.toml` writes them, and the categories.
+//! The kinds of goods that the made-up shop consists of, as `shop/kinds.toml` writes them, and the categories.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -23,8 +23,8 @@ static CATEGORIES: LazyLock<BTreeMap<String, Text>> = LazyLock::new(|| {
     categories
 });
 
-/// All categories of the shop to try, by path, with their names. Rules name the same paths, and
-/// `docs/shop.md` lists them.
+/// All categories of the made-up shop, by path, with their names. Rules name the same paths, and `docs/shop.md` lists
+/// them.
 ///
 /// # Example
 ///
@@ -38,14 +38,14 @@ pub fn categories() -> &'static BTreeMap<String, Text> {
     &CATEGORIES
 }
 
-/// A category and those above it, the most general first.
+/// A category and its ancestors, the most general first.
 pub fn path_of(category: &str) -> impl Iterator<Item = &str> {
     let ends = category.match_indices('/').map(|(end, _)| end);
     let ends = ends.chain([category.len()]);
     ends.filter_map(|end| category.get(..end))
 }
 
-/// What the shop is made from; the error says what is wrong with the file.
+/// The plan that the shop is made from; the error is the problem of the file.
 pub(super) fn plan() -> Result<&'static Plan, String> {
     PLAN.as_ref().map_err(Clone::clone)
 }
@@ -61,7 +61,7 @@ pub(super) struct Plan {
     pub(super) kinds: Vec<Kind>,
 }
 
-/// How list prices look in a currency.
+/// The form of list prices in a currency.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PriceSteps {
@@ -83,7 +83,7 @@ pub(super) struct Seller {
     pub(super) ships_to: Vec<String>,
 }
 
-/// A kind of thing; each of its models becomes an offer.
+/// A kind of goods; each of its models becomes an offer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Kind {
@@ -93,16 +93,16 @@ pub(super) struct Kind {
     pub(super) about: Text,
     pub(super) keywords: Vec<String>,
     pub(super) hs_code: String,
-    /// From the cheapest model to the dearest.
+    /// The price range, from the cheapest model to the dearest.
     pub(super) usd_cents: [u64; 2],
-    /// From the lightest model to the heaviest, packed.
+    /// The weight range with packaging, from the lightest model to the heaviest.
     pub(super) weight_g: [u64; 2],
     pub(super) size_mm: [u64; 3],
     pub(super) sellers: Vec<String>,
-    /// Where it is made; the seller's country where nothing is said.
+    /// The countries of origin; the seller's country if empty.
     #[serde(default)]
     pub(super) origins: Vec<String>,
-    /// Whether sellers and origins go with the models, as a Bordeaux comes from France.
+    /// True if sellers and origins belong to single models, as a Bordeaux comes from France.
     #[serde(default)]
     pub(super) is_regional: bool,
     #[serde(default)]
@@ -111,7 +111,7 @@ pub(super) struct Kind {
     /// The option that changes price and weight.
     #[serde(default)]
     pub(super) scaled: Option<Scaled>,
-    /// A list has one value for each model.
+    /// The attributes; a list has one value for each model.
     #[serde(default)]
     pub(super) attributes: BTreeMap<String, Value>,
     #[serde(default)]
@@ -141,7 +141,7 @@ pub(super) struct Scaled {
 pub(super) struct BatteryOf {
     pub(super) chemistry: Chemistry,
     pub(super) packing: Packing,
-    /// By model.
+    /// The energy of each model.
     pub(super) watt_hours: Vec<u32>,
     #[serde(default)]
     pub(super) lithium_mg: u32,

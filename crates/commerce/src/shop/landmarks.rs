@@ -1,11 +1,11 @@
-//! A handful of offers written by hand: those that pages, tests and the demo name. They never change their ids.
+//! A handful of offers written by hand: those that pages, tests and the demo name. Their ids never change.
 
 use super::{Offer, Stock};
 
 /// The offers, as TOML.
 const TEXT: &str = include_str!("../../shop/landmarks.toml");
 
-/// The offers; the error says what is wrong with the file.
+/// The offers; the error is the problem of the file.
 pub(super) fn offers() -> Result<Vec<Offer>, String> {
     let stock: Stock = toml::from_str(TEXT).map_err(|error| error.to_string())?;
     Ok(stock.offers)

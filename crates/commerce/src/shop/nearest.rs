@@ -1,13 +1,12 @@
-//! What somebody may have meant who named something that there is not.
+//! Suggestions for names that do not exist.
 
 use super::{Offer, Shop};
 
-/// More slips than this are another name.
+/// The maximum edit distance of a suggestion.
 const SLIPS_MAX: usize = 2;
 
 impl Shop {
-    /// The offer that is meant by a name that is no offer's: with slips, by one of its items, or by what people
-    /// call it.
+    /// The offer that an unknown id probably means: by a similar id, by one of its items, or by a search for it.
     pub fn nearest_offer(&self, name: &str) -> Option<&Offer> {
         let upper = name.trim().to_ascii_uppercase();
         let of_item = self.variant(&upper).map(|(offer, _)| offer);
@@ -24,7 +23,7 @@ impl Shop {
         of_item.or_else(named).or_else(called)
     }
 
-    /// The item that is meant by a name that is no item's: with slips, or by its offer.
+    /// The SKU that an unknown one probably means: by a similar SKU, or by its offer.
     pub fn nearest_sku(&self, name: &str) -> Option<&str> {
         let upper = name.trim().to_ascii_uppercase();
         let variants = self.offers.iter().flat_map(|offer| &offer.variants);
@@ -35,7 +34,8 @@ impl Shop {
         })
     }
 
-    /// A category by its path, however it is spelled, or by its last parts where only one has them.
+    /// The category of a path in any spelling, or of its last parts if only one category has them. The error is a
+    /// suggestion.
     pub fn category(&self, name: &str) -> Result<&str, Option<&str>> {
         let parts = name.split(['/', '>']).map(|part| {
             let part = part.trim().to_lowercase();
@@ -56,7 +56,7 @@ impl Shop {
     }
 }
 
-/// The name with the fewest slips, of two alike the first.
+/// The name with the smallest edit distance; of two equal ones the first.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let slips = known.map(|known| (strsim::osa_distance(name, known), known));
     let (slips, known) = slips.min_by_key(|(slips, _)| *slips)?;

@@ -7,20 +7,20 @@ use countersign::text;
 
 use super::{Offer, categories, path_of};
 
-/// Where each word of the shop is found.
+/// The index of the shop's words.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
-    /// By word: the places of offers, each with the word's weight there.
+    /// The positions of offers by word, each with the word's weight there.
     found: HashMap<String, Vec<(usize, u64)>>,
-    /// By word: how the shop writes it, for people; what an index finds by has no ending.
+    /// The word as the shop writes it, by its stem, for people.
     written: HashMap<String, String>,
     offers: usize,
 }
 
-/// What a query finds.
+/// The result of a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hits {
-    /// Places of offers with their scores, the best first, then in the order of the shop.
+    /// The positions of offers with their scores, the best first, then in the order of the shop.
     pub(crate) offers: Vec<(usize, u64)>,
     /// Words that no offer has, and the words that were taken instead, as they are written.
     pub(crate) corrected: Vec<(String, String)>,
@@ -30,11 +30,11 @@ const TITLE: u64 = 8;
 const NAMED: u64 = 5;
 const DESCRIBED: u64 = 2;
 
-/// Words that say nothing about a thing, besides those that say nothing anywhere.
+/// Words that say nothing about goods, besides the general stop words.
 const EMPTY_WORDS: &[&str] = &["buy", "need", "some", "want"];
 
 impl Index {
-    /// Reads all texts of the offers.
+    /// Indexes all texts of the offers.
     pub(crate) fn of(offers: &[Offer]) -> Self {
         let mut index = Self {
             offers: offers.len(),
@@ -49,8 +49,8 @@ impl Index {
         index
     }
 
-    /// The offers that have at least half of the words of a query; all words count more than some, rare ones more
-    /// than common ones, titles more than descriptions.
+    /// The offers that have at least half of the words of a query; all words count more than some, rare ones more than
+    /// common ones, titles more than descriptions.
     pub(crate) fn search(&self, query: &str) -> Hits {
         let mut hits = Hits::default();
         let asked = self.asked(query, &mut hits.corrected);
@@ -72,8 +72,8 @@ impl Index {
         hits
     }
 
-    /// For each word of a query the words that count for it: itself, or joined with its neighbour (`smart watch`), or
-    /// the nearest one where it is unknown.
+    /// The words that count for each word of a query: itself, or joined with its neighbour (`smart watch`), or the
+    /// nearest one if it is unknown.
     fn asked(&self, query: &str, corrected: &mut Vec<(String, String)>) -> Vec<Vec<String>> {
         let mut keys = text::question_words(query);
         let says_something = |word: &String| !EMPTY_WORDS.contains(&word.as_str());
@@ -121,7 +121,7 @@ impl Index {
         best
     }
 
-    /// The word of the shop that differs least, where it differs by a slip or two.
+    /// The most similar word of the shop; `None` if it differs by more than a slip or two.
     fn nearest(&self, word: &str) -> Option<&str> {
         let length = word.chars().count();
         if length < 4 || !word.chars().all(|letter| letter.is_ascii_alphabetic()) {
@@ -137,7 +137,7 @@ impl Index {
     }
 }
 
-/// The words of an offer, each with its weight and as it is first written.
+/// The words of an offer, each with its weight and its first spelling.
 fn weights(offer: &Offer) -> BTreeMap<String, (u64, String)> {
     let mut weights: BTreeMap<String, (u64, String)> = BTreeMap::new();
     let names = [
@@ -184,7 +184,7 @@ fn categories_of(offer: &Offer) -> String {
     texts.join(" · ")
 }
 
-/// The words of a text: the form that full text finds them by everywhere, and the one that is written.
+/// The words of a text: the stem by which full text finds them everywhere, and the written form.
 fn words(text: &str) -> Vec<(String, String)> {
     let words = text::words(text).into_iter();
     let written = |start, end| text.get(start..end).unwrap_or_default().to_lowercase();

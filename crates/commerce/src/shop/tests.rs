@@ -1,4 +1,4 @@
-//! The shop to try: large enough, the same everywhere, and plausible.
+//! The made-up shop: large enough, the same everywhere, and plausible.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn shop() -> Shop {
     shop
 }
 
-/// The page for people lists the categories as they are.
+/// The page for people lists exactly the categories of the shop.
 #[test]
 fn the_page_names_every_category() {
     let page = include_str!("../../../../docs/shop.md");
@@ -31,8 +31,9 @@ fn the_page_names_every_category() {
     assert_eq!(listed, expected, "\n{}", expected.join("\n"));
 }
 
-/// The version of the shop. It changes with `shop/landmarks.toml`, `shop/kinds.toml`, the seed and the generator, on
-/// no other machine and in no other run. Where it should change: run this test and write the new one into `VERSION`.
+/// The version of the shop. It changes with `shop/landmarks.toml`, `shop/kinds.toml`, the seed and the generator only,
+/// and is the same on every machine and in every run. After an intended change, run this test and write the new version
+/// into `VERSION`.
 #[test]
 fn the_shop_is_the_same_everywhere() {
     let version = Digest::of_canonical(&data().unwrap()).unwrap();
@@ -105,7 +106,8 @@ fn every_offer_is_plausible() {
     }
 }
 
-/// A packed thing is neither heavier than gold nor lighter than down, and there is some money in it.
+/// Checks the SKU, a positive price, a density of 0.01 to 6 g/cm³ with packaging, and that exactly the lithium-ion
+/// batteries have an energy.
 #[track_caller]
 fn check_variant(offer: &Offer, variant: &Variant) {
     let sku = &variant.sku;
@@ -131,7 +133,7 @@ fn check_variant(offer: &Offer, variant: &Variant) {
     }
 }
 
-/// Every word that a variant differs by has a Chinese one, but for sizes, plugs and the like.
+/// Every word by which variants differ has a Chinese one, except sizes, plugs and the like.
 #[test]
 fn options_are_shown_in_chinese() {
     let shop = shop();
@@ -145,7 +147,7 @@ fn options_are_shown_in_chinese() {
     }
 }
 
-/// What is written by hand stays as it is: others name it.
+/// The offers written by hand stay unchanged, because others name them.
 #[test]
 fn landmarks_come_first() {
     let shop = shop();
@@ -154,7 +156,7 @@ fn landmarks_come_first() {
     assert_eq!(offer.price_of(variant), Money::new(3_999, DEFAULT_CURRENCY));
 }
 
-/// Another seed is another shop, and each offer has numbers of its own.
+/// Another seed makes another shop, and each offer has its own random numbers.
 #[test]
 fn the_seed_decides() {
     let plan = kinds::plan().unwrap();

@@ -2,8 +2,8 @@
 
 use crate::money::Money;
 
-/// The parts of `whole` by `weights`: each is rounded down, and what is left goes, one smallest unit each, to the
-/// largest remainders; among equal ones to the first. Where all weights are zero, they count the same.
+/// The parts of `whole` by `weights`: each is rounded down, and the rest goes, one smallest unit each, to the largest
+/// remainders; among equal ones to the first. If all weights are zero, they count the same.
 pub(super) fn allot(whole: &Money, weights: &[i64]) -> Vec<Money> {
     let mut weights: Vec<i128> = weights.iter().map(|weight| (*weight).into()).collect();
     if weights.iter().all(|weight| *weight == 0) {
@@ -28,7 +28,7 @@ pub(super) fn allot(whole: &Money, weights: &[i64]) -> Vec<Money> {
             *part += 1;
         }
     }
-    // Each part lies between nothing and the whole, which is an amount.
+    // Each part lies between zero and the whole, which is a valid amount.
     parts
         .into_iter()
         .map(|part| Money::new(part as i64, &whole.currency))

@@ -1,4 +1,4 @@
-//! What an estimate of duties and taxes says.
+//! The answer of an estimate of duties and taxes.
 
 use countersign::ToolArgs;
 use countersign::contract::Digest;
@@ -126,7 +126,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// As it stands in answers.
+    /// The name in answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::DomesticTaxOnPrice => "domestic_tax_on_price",
@@ -167,7 +167,7 @@ pub enum Incoterm {
 }
 
 impl Incoterm {
-    /// As it stands in answers.
+    /// The name in answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ddp => "DDP",
@@ -175,7 +175,7 @@ impl Incoterm {
         }
     }
 
-    /// A list of them for a message: `DDP, DAP`.
+    /// A list of incoterms for a message: `DDP, DAP`.
     pub(crate) fn listed(incoterms: &[Self]) -> String {
         let names: Vec<&str> = incoterms.iter().map(|it| it.as_str()).collect();
         names.join(", ")

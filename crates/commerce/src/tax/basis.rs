@@ -1,5 +1,5 @@
-//! What an estimate rests on: items at list prices or a quote, and the shipping option that goes with them. Amounts
-//! come from evidence, never from what an agent says.
+//! The input of an estimate: items at list prices or a quote, and the shipping option that goes with them. Amounts come
+//! from evidence, never from an agent's claim.
 
 use countersign::contract::{Digest, ErrorCode};
 use countersign::{CallContext, ToolError};
@@ -17,7 +17,7 @@ use crate::shipping::{Parcel, SHIPPING_TOOL, ShippingOption, ShippingQuote};
 use crate::shop::{Offer, Shop};
 use crate::words::Say;
 
-/// What is bought, and for how much.
+/// The items and their prices.
 pub(super) struct Priced {
     pub(super) cart_id: Option<String>,
     pub(super) basket: Digest,
@@ -109,7 +109,7 @@ impl Priced {
         })
     }
 
-    /// Prices as they are now.
+    /// The current prices.
     pub(super) fn now(ctx: &CallContext, priced: &pricing::Priced) -> Result<Self, ToolError> {
         Ok(Self {
             cart_id: None,
@@ -120,14 +120,14 @@ impl Priced {
         })
     }
 
-    /// Each rate once, however many things are converted with it.
+    /// Adds an exchange rate, once however many items are converted with it.
     fn used(&mut self, rate: Option<RateUsed>) {
         let rate = rate.filter(|rate| !self.rates.contains(rate));
         self.rates.extend(rate);
     }
 }
 
-/// Priced things, as customs see them.
+/// The priced items, as customs see them.
 fn goods(ctx: &CallContext, lines: &[QuoteLine], pointer: &str) -> Result<Vec<Goods>, ToolError> {
     let shop = Shop::of(ctx)?;
     let mut goods = Vec::with_capacity(lines.len());
@@ -145,7 +145,7 @@ fn goods(ctx: &CallContext, lines: &[QuoteLine], pointer: &str) -> Result<Vec<Go
     Ok(goods)
 }
 
-/// How it gets there, and for how much.
+/// The selected shipping option and its price.
 pub(super) struct Shipping {
     pub(super) option_id: String,
     pub(super) freight: Freight,
@@ -154,7 +154,7 @@ pub(super) struct Shipping {
 }
 
 impl Shipping {
-    /// An option as it is offered now, in the currency of the prices.
+    /// A currently offered option, in the currency of the prices.
     pub(super) fn now(option: &ShippingOption) -> Self {
         Self {
             option_id: option.option_id.clone(),
@@ -237,7 +237,7 @@ impl Shipping {
     }
 }
 
-/// The evidence and the option in it that the arguments name: both or neither.
+/// The evidence and its option that the arguments name: both or neither.
 fn named(args: &EstimateArgs) -> Result<Option<(&EvidenceId, &String)>, ToolError> {
     match (&args.shipping_snapshot_id, &args.shipping_option_id) {
         (None, None) => Ok(None),
@@ -254,18 +254,18 @@ fn named(args: &EstimateArgs) -> Result<Option<(&EvidenceId, &String)>, ToolErro
     }
 }
 
-/// The tool that quotes shipping, for a message.
+/// The name of the tool that quotes shipping, for a message.
 fn shipping() -> String {
     SHIPPING_TOOL.to_owned()
 }
 
-/// The carrier of an option, whose name starts with it.
+/// The carrier of an option, which is the prefix of the option's id.
 fn carrier(option_id: &str) -> String {
     let name = option_id.split_once('.').map(|(carrier, _)| carrier);
     name.unwrap_or(option_id).to_owned()
 }
 
-/// A parcel, and what it weighs in the price of all of them.
+/// A parcel, and the weight of its price in the sum of all.
 fn weighed(parcel: &Parcel) -> (Sender, i64) {
     let sender = Sender {
         ships_from: parcel.ships_from.clone(),
@@ -281,7 +281,7 @@ fn sender(offer: &Offer) -> Sender {
     }
 }
 
-/// An earlier answer is too old to build on (A8).
+/// The refusal of an earlier answer whose TTL is over (A8).
 fn expired(pointer: &str, tool: &str) -> ToolError {
     let tool = || tool.to_owned();
     ToolError::new(ErrorCode::PriceChanged, Say::AnswerTooOld { tool: tool() })
@@ -289,7 +289,7 @@ fn expired(pointer: &str, tool: &str) -> ToolError {
         .hint(Say::CallAgainAndGive { tool: tool() })
 }
 
-/// The cart that both are for, where they name one.
+/// The cart that both name; an error if they name different ones.
 fn same_cart(
     asked: Option<&String>,
     other: Option<&String>,

@@ -1,9 +1,9 @@
-//! Duty, tax and fees of a basket: from goods, shipping and rules to amounts, and nothing else. The same
-//! input gives the same answer (A16).
+//! Duty, tax and fees of a basket: from goods, shipping and rules to amounts, and nothing else. The same input gives
+//! the same answer (A16).
 //!
-//! What one merchant sends from one country is one consignment, and thresholds are those of a consignment. Each amount of
-//! a line is rounded once, and totals are the sums of what was rounded; so every figure of an answer follows
-//! from the figures beside it.
+//! The goods that one merchant sends from one country are one consignment, and thresholds apply to a consignment. Each
+//! amount of a line is rounded once, and totals are sums of rounded amounts; so every figure of an answer follows from
+//! the figures beside it.
 
 use std::collections::BTreeMap;
 
@@ -20,32 +20,33 @@ use super::tariff::{self, Asked};
 use crate::fx::{RateUsed, Rates};
 use crate::money::{Money, MoneyError};
 
-/// What is asked for.
+/// The complete input of the computation.
 pub(super) struct Case<'a> {
     pub(super) rules: &'a TaxRules,
     pub(super) rates: &'a Rates,
     pub(super) place: Place<'a>,
-    /// As people write it, where it is known.
+    /// The postal code as people write it; `None` if it is unknown.
     pub(super) postal_code: Option<&'a str>,
-    /// All amounts are in this currency.
+    /// The currency of all amounts.
     pub(super) currency: &'a str,
     pub(super) goods: &'a [Goods],
-    /// The cost of shipping, where it is known.
+    /// The cost of shipping; `None` if it is unknown.
     pub(super) shipping: Option<&'a Freight>,
     pub(super) is_chinese: bool,
 }
 
-/// What shipping costs, in the currency of the case.
+/// The cost of shipping, in the currency of the case.
 #[derive(Debug, Clone)]
 pub(super) struct Freight {
     pub(super) price: Money,
-    /// By its name in the rule set `shipping`, such as `unipost`.
+    /// The carrier by its name in the rule set `shipping`, such as `unipost`.
     pub(super) carrier: String,
-    /// What each parcel weighs in that price; where there are none, it is divided by the value of the goods.
+    /// The weight of each parcel in that price. If a line has no parcel here, the price is divided by the value of the
+    /// goods.
     pub(super) parcels: Vec<(Sender, i64)>,
 }
 
-/// Who sends a parcel: what they send together is one consignment.
+/// The sender of a parcel: the goods of one sender are one consignment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sender {
     pub(super) ships_from: String,
@@ -60,16 +61,16 @@ pub(super) struct Goods {
     pub(super) origin: String,
     pub(super) sender: Sender,
     pub(super) quantity: u32,
-    /// What all of them cost.
+    /// The price of the whole line.
     pub(super) value: Money,
 }
 
-/// What is due.
+/// The amounts that are due.
 #[derive(Debug)]
 pub(super) struct Due {
     pub(super) lines: Vec<TaxLine>,
     pub(super) fees: Vec<Fee>,
-    /// The part of the taxes that the seller takes at the sale, whatever the incoterm.
+    /// The part of the taxes that the seller collects at the sale, whatever the incoterm.
     pub(super) at_sale: Money,
     pub(super) confidence: Confidence,
     pub(super) notes: Vec<Note>,
@@ -77,7 +78,7 @@ pub(super) struct Due {
 }
 
 impl Due {
-    /// Nothing is due yet, and nothing is in doubt.
+    /// Nothing due yet, with high confidence.
     pub(super) fn nothing(currency: &str) -> Self {
         Self {
             lines: Vec::new(),
@@ -89,14 +90,14 @@ impl Due {
         }
     }
 
-    /// Adds what is to be said, once.
+    /// Adds a note, once.
     pub(super) fn note(&mut self, note: Note) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
 
-    /// Is no surer than this.
+    /// Lowers the confidence to this, if it is higher.
     pub(super) fn at_most(&mut self, confidence: Confidence) {
         self.confidence = self.confidence.min(confidence);
     }
@@ -110,16 +111,16 @@ impl Due {
     }
 }
 
-/// A line on its way: what it costs with its share of shipping.
+/// A line with its share of shipping.
 #[derive(Clone, Copy)]
 pub(super) struct Piece<'a> {
-    /// Its place in the basket.
+    /// Its position in the basket.
     pub(super) at: usize,
     pub(super) goods: &'a Goods,
     pub(super) freight: &'a Money,
 }
 
-/// Computes what is due.
+/// Computes the amounts that are due.
 pub(super) fn compute(case: &Case<'_>) -> Result<Due, ToolError> {
     let mut due = Due::nothing(case.currency);
     if case.shipping.is_none() {
@@ -159,7 +160,7 @@ pub(super) fn compute(case: &Case<'_>) -> Result<Due, ToolError> {
     Ok(due)
 }
 
-/// The share of shipping of each line: of its parcel, where parcels are known, and in it by value.
+/// The share of shipping of each line: of its parcel if parcels are known, and within it by value.
 fn shares(case: &Case<'_>) -> Vec<Money> {
     let nothing = Money::zero(case.currency);
     let by_value = |whole: &Money, is_in: &dyn Fn(&Goods) -> bool| -> Vec<Money> {
@@ -186,13 +187,13 @@ fn shares(case: &Case<'_>) -> Vec<Money> {
     shares
 }
 
-/// Whether what is sent from there never leaves the customs territory.
+/// True if goods sent from this country never leave the customs territory.
 fn is_within(case: &Case<'_>, from: &str) -> bool {
     let territory = case.rules.countries.get(from).map(|from| &from.territory);
     territory == Some(&case.place.country.territory)
 }
 
-/// Nothing crosses a border: the tax of the destination.
+/// The tax of the destination, for goods that cross no customs border.
 fn domestic(
     case: &Case<'_>,
     due: &mut Due,
@@ -212,7 +213,7 @@ fn domestic(
 }
 
 impl Case<'_> {
-    /// Who carries it; nothing where shipping is not known yet.
+    /// The kind of carrier; `None` if shipping is not known yet.
     pub(super) fn carriage(&self) -> Option<Carriage> {
         let freight = self.shipping?;
         if self.rules.postal_carriers.contains(&freight.carrier) {
@@ -222,7 +223,7 @@ impl Case<'_> {
         }
     }
 
-    /// A line with nothing due yet; duty would be computed on goods and shipping.
+    /// A line with nothing due yet, and a customs value of zero.
     pub(super) fn line(&self, piece: Piece<'_>, method: Method) -> TaxLine {
         let nothing = Money::zero(self.currency);
         TaxLine {
@@ -243,7 +244,7 @@ impl Case<'_> {
         }
     }
 
-    /// Adds the tax to a line: a share of what the rate says, on its base and on taxed fees.
+    /// Adds the tax to a line: this share of the rate, on its base and on taxed fees.
     pub(super) fn tax(
         &self,
         due: &mut Due,
@@ -261,7 +262,7 @@ impl Case<'_> {
             TaxBase::GoodsFreightAndDuty => vec![goods, freight, duty],
         };
         line.tax_base = Money::sum(parts.into_iter().chain(fees), self.currency)?;
-        // A consumption tax is part of its own base: (e + v) / (1 - e) of what it is added to.
+        // A consumption tax is part of its own base: (e + v) / (1 - e) of the amount it is added to.
         let dividend = (found.excise + found.rate) * share;
         let divisor = Decimal::ONE - found.excise;
         let tax = line.tax_base.decimal()?.checked_mul(dividend);
@@ -276,7 +277,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// The duty of the tariff on the customs value of a line.
+    /// Adds the duty of the tariff on the customs value of a line.
     pub(super) fn tariff_duty(&self, due: &mut Due, line: &mut TaxLine) -> Result<(), ToolError> {
         let found = tariff::duty(self.rules, self.place, Asked::of(line));
         line.duty = line.customs_value.share(found.rate)?;
@@ -289,7 +290,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// An amount of the asked currency in another one, to compare it with a threshold.
+    /// Converts an amount to the currency of a threshold.
     pub(super) fn into(
         &self,
         due: &mut Due,
@@ -301,7 +302,7 @@ impl Case<'_> {
         Ok(amount)
     }
 
-    /// An amount of the rules in the asked currency.
+    /// Converts an amount of the rules to the currency of the case.
     pub(super) fn from(
         &self,
         due: &mut Due,
@@ -314,7 +315,7 @@ impl Case<'_> {
     }
 }
 
-/// A rate as it is shown.
+/// A rate, for answers.
 pub(super) fn rate_text(rate: Decimal) -> String {
     rate.round_dp(6).normalize().to_string()
 }

@@ -74,8 +74,8 @@ impl Tool for Estimate {
     }
 }
 
-/// What is due now on what a basket and its way cost now, by the rules in force. A checkout asks this again before
-/// it believes an older answer.
+/// The current estimate for the current prices of a basket and its shipping option, by the rules in force. Checkout
+/// calls it again before it trusts an older answer.
 pub(crate) fn again(
     ctx: &CallContext,
     priced: &pricing::Priced,
@@ -117,7 +117,7 @@ fn computed(
     shown.estimate(priced, shipping, due)
 }
 
-/// How an estimate is put before people.
+/// The parts of an estimate that its computation does not need.
 struct Shown<'a> {
     destination: Destination,
     incoterm: Incoterm,

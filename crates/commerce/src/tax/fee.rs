@@ -1,4 +1,4 @@
-//! What clearance costs: by consignment and regime, each fee once.
+//! The fees of clearance: by consignment and regime, each fee once.
 
 use countersign::ToolError;
 use rust_decimal::Decimal;
@@ -11,7 +11,7 @@ use super::rules::{Carriage, FeeRule, Regime};
 use super::tariff::{self, Asked};
 use crate::money::{Money, MoneyError};
 
-/// Adds the fees of a consignment whose duties are known; what of them is taxed comes back by line.
+/// Adds the fees of a consignment whose duties are known; returns the taxed part of them for each line.
 pub(super) fn fees(
     case: &Case<'_>,
     due: &mut Due,
@@ -36,7 +36,7 @@ pub(super) fn fees(
     Ok(taxed)
 }
 
-/// Adds the fees of one regime, and their parts to the lines that they are taxed with.
+/// Adds the fees of one regime, and their taxed parts to the lines.
 fn add(
     case: &Case<'_>,
     due: &mut Due,
@@ -48,7 +48,7 @@ fn add(
     let weights: Vec<i64> = values.iter().map(|value| value.amount).collect();
     let worth = Money::sum(values, case.currency)?;
     let from = lines.first().map(|(_, line)| line.ships_from.as_str());
-    // A post that has nothing to collect takes nothing for collecting it.
+    // The post takes no fee if there is nothing to collect.
     let is_due = lines.iter().any(|(_, line)| is_due(case, regime, line));
     let is_by_post = match case.carriage() {
         Some(Carriage::Courier) => false,
@@ -62,7 +62,7 @@ fn add(
     if is_collected && !case.place.country.fees.is_empty() {
         due.note(Note::PostFees);
     }
-    // What a courier takes for it, no rule says.
+    // The fee of a courier is not in the rules.
     if is_due && !is_by_post && !regime.is_tax_at_sale {
         due.at_most(Confidence::Medium);
         due.note(Note::CourierFees);
@@ -90,7 +90,7 @@ fn add(
     Ok(())
 }
 
-/// Whether duty or tax is collected for a line.
+/// True if duty or tax is collected for a line.
 fn is_due(case: &Case<'_>, regime: &Regime, line: &TaxLine) -> bool {
     let tax = || {
         let found = tariff::tax(case.place, &line.hs_code);
@@ -104,7 +104,7 @@ fn is_taken(fee: &FeeRule, from: Option<&str>) -> bool {
     (fee.from.is_empty() || is_of(&fee.from)) && !is_of(&fee.except_from)
 }
 
-/// A fee for goods that are worth so much.
+/// The amount of a fee for goods of this value.
 fn amount_of(
     case: &Case<'_>,
     due: &mut Due,

@@ -1,4 +1,4 @@
-//! Worked examples: each was computed by hand, and the arithmetic stands beside it.
+//! Worked examples: each was computed by hand, and the arithmetic is beside it.
 //!
 //! `OLD` is the rule set of 2025-01-01 with the exchange rates of 2024-12-31, `NEW` that of 2026-11-01 with the
 //! rates of 2026-10-30. Amounts are in the smallest unit: 7998 of EUR is 79.98 euros, 9000 of JPY is 9,000 yen.
@@ -24,11 +24,11 @@ const NEW: (&str, &str) = (
     include_str!("../../rules/fx/2026-10-30.toml"),
 );
 
-/// Code, origin, sent from, how many, what all of them cost.
+/// HS code, origin, country of dispatch, quantity, value of the line.
 type Line = (&'static str, &'static str, &'static str, u32, i64);
 
-/// What is sent where, and what is expected: the method, duty, tax, fees, the part of them that is due at the
-/// sale even where the buyer pays on delivery, and how sure it is.
+/// A shipment, and the expected result: the method, duty, tax, fees, the part of them that is due at the sale even if
+/// the buyer pays on delivery, and the confidence.
 #[derive(Debug, Clone, Copy)]
 struct Example {
     /// The rule sets `tax` and `fx`.
@@ -38,7 +38,7 @@ struct Example {
     currency: &'static str,
     goods: &'static [Line],
     shipping: Option<i64>,
-    /// Who carries it: `unipost` is the post, the others are couriers.
+    /// The carrier: `unipost` is the post, the others are couriers.
     carrier: &'static str,
     expected: &'static str,
 }
@@ -107,7 +107,7 @@ fn check(example: &Example) {
     );
 }
 
-/// Where parcels are known, shipping is that of the parcel: what comes from elsewhere does not carry it.
+/// If parcels are known, each has its own shipping cost: goods of other parcels do not share it.
 #[test]
 fn shipping_goes_by_parcel() {
     let rules: TaxRules = toml::from_str(NEW.0).unwrap();

@@ -1,4 +1,4 @@
-//! One consignment from outside: which regime it falls under, and what that takes.
+//! One consignment from outside: its regime, and the amounts that are due under it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::tariff::has_code;
 use crate::money::{Money, MoneyError};
 use crate::words::Say;
 
-/// What is due for what one merchant sends from one country, line by line; fees are added to `due`.
+/// The duty and tax of one consignment, line by line; fees are added to `due`.
 pub(super) fn consignment(
     case: &Case<'_>,
     due: &mut Due,
@@ -30,15 +30,16 @@ pub(super) fn consignment(
     )
 }
 
-/// Whether fees are counted.
+/// The treatment of fees in a computation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fees {
     Taken,
-    /// For a threshold of the tax: what is below it is not cleared, so that there is no fee to tax.
+    /// Fees are left out, to measure a threshold of the tax: goods below it are not cleared, so that there is no fee to
+    /// tax.
     Left,
 }
 
-/// The same, as if there were only these regimes.
+/// Computes a consignment as if there were only these regimes.
 fn under(
     case: &Case<'_>,
     due: &mut Due,
@@ -77,7 +78,7 @@ fn under(
     Ok(lines.into_iter().map(|(_, line)| line).collect())
 }
 
-/// What duty is computed on.
+/// The value that duty is computed on.
 fn customs_value(case: &Case<'_>, piece: Piece<'_>) -> Result<Money, MoneyError> {
     match case.place.territory.customs_value {
         Valuation::Cif => piece.goods.value.plus(piece.freight),
@@ -115,7 +116,7 @@ fn regime_of<'r>(
     ))
 }
 
-/// Whether a limit is kept; compared in its own currency, and not rounded.
+/// True if a limit is not exceeded; compared in its own currency, and not rounded.
 fn is_below(
     case: &Case<'_>,
     due: &mut Due,
@@ -142,7 +143,7 @@ fn is_below(
         }
         LimitOf::Piece => (piece.goods.value.clone(), piece.goods.quantity.max(1)),
         LimitOf::Tax => {
-            // What would be due otherwise; nothing of this trial is kept.
+            // The tax that would be due otherwise; nothing of this trial is kept.
             let mut trial = Due::nothing(case.currency);
             let lines = under(case, &mut trial, pieces, rest, Fees::Left)?;
             let taxes: Vec<Money> = lines.into_iter().map(|line| line.tax).collect();
@@ -155,7 +156,7 @@ fn is_below(
     Ok(measured < most || (limit.is_inclusive && measured == most))
 }
 
-/// The duty of each line. What is flat is taken once for each code under the same regime and divided by value.
+/// Adds the duty of each line. A flat duty is due once for each code under the same regime, and is divided by value.
 fn duties(
     case: &Case<'_>,
     due: &mut Due,
@@ -197,7 +198,7 @@ fn duties(
     Ok(())
 }
 
-/// How all lines were computed: the same way, or in several.
+/// The method of all lines, or `several` if they differ.
 pub(super) fn method_of(lines: &[TaxLine]) -> &'static str {
     let mut methods = lines.iter().map(|line| line.method);
     let first = methods.next().map_or("several", Method::as_str);

@@ -1,5 +1,5 @@
-//! What holds for every basket: sums add up, nothing is negative, more value is never less duty, rounding stays
-//! within one smallest unit of a line.
+//! Properties of every basket: sums add up, nothing is negative, more value is never less duty, rounding stays within
+//! one smallest unit of a line.
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ const ORIGINS: &[&str] = &["CN", "JP", "DE", "US", "IT", "VN", "KR", "GB", "BR"]
 const CARRIERS: &[&str] = &["unipost", "meridian"];
 const CURRENCIES: &[&str] = &["EUR", "USD", "JPY", "KRW", "GBP", "INR"];
 
-/// Something that can be estimated.
+/// A basket that can be estimated.
 #[derive(Debug, Clone)]
 struct Basket {
     is_new: bool,
@@ -41,7 +41,7 @@ struct Basket {
     goods: Vec<Goods>,
     shipping: Option<i64>,
     carrier: &'static str,
-    /// What parcels weigh in it, by the country that they are sent from; none where they are not known.
+    /// The weights of the parcels, by the country that they are sent from; empty if parcels are unknown.
     parcels: Vec<i64>,
 }
 
@@ -139,14 +139,14 @@ fn baskets() -> impl Strategy<Value = Basket> {
     })
 }
 
-/// How far a rounded amount is from the exact one, in smallest units.
+/// The distance of a rounded amount from the exact one, in smallest units.
 fn distance(rounded: &Money, exact: Decimal) -> Decimal {
     let unit = Decimal::new(1, exponent(&rounded.currency).unwrap());
     (rounded.decimal().unwrap() - exact).abs() / unit
 }
 
-/// Duty and tax of a line from the goods on, by the rules that the line names, with no rounding in between. What
-/// is divided among lines (shipping, a flat duty, taxed fees) is taken as it was divided.
+/// Duty and tax of a line from the goods on, by the rules that the line names, without rounding in between. Amounts
+/// that are divided among lines (shipping, a flat duty, taxed fees) are taken as divided.
 fn exact(basket: &Basket, line: &TaxLine) -> (Decimal, Decimal) {
     let (rules, place) = (&RULES[usize::from(basket.is_new)], basket.place());
     let [goods, freight, rounded_duty, tax_base] = [
@@ -212,7 +212,7 @@ proptest! {
         }
         prop_assert_eq!(freight, basket.shipping.unwrap_or_default());
         prop_assert!(due.fees.iter().all(|fee| fee.amount.amount >= 0));
-        // What the seller takes in any case is tax, and not more than there is.
+        // The tax that the seller collects in any case is not more than all tax.
         prop_assert!((0..=taxes).contains(&due.at_sale.amount));
     }
 
@@ -226,7 +226,7 @@ proptest! {
         }
     }
 
-    /// Where the regime stays the same, a dearer thing never costs less duty, tax or fees.
+    /// If the regime stays the same, a dearer item never costs less duty, tax or fees.
     #[test]
     fn more_value_is_never_less_duty(basket in baskets(), more in 1_i64..500_000) {
         // With several lines shipping moves between rates; that is another question.

@@ -1,9 +1,9 @@
-//! What people should know about an estimate, in their language.
+//! Notes on an estimate for people, in their language.
 
 use super::answer::Incoterm;
 use crate::shop::Text;
 
-/// Something to know; said once however many lines it is about.
+/// A note; given once however many lines it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Note {
     /// The cost of shipping is missing.
@@ -14,13 +14,13 @@ pub(super) enum Note {
     UnknownCode(String),
     /// Fees are those of the national post.
     PostFees,
-    /// A courier takes a fee that no rule says.
+    /// A courier charges a fee that is not in the rules.
     CourierFees,
-    /// There is an excise that the rules do not have.
+    /// There is an excise that is not in the rules.
     Excise,
     /// No region was named.
     RegionAssumed,
-    /// It goes to a part of the country where other rates hold.
+    /// The destination is a part of the country that has other rates.
     Special(Text),
     /// Towns and counties may add to it.
     LocalRates,
@@ -28,14 +28,14 @@ pub(super) enum Note {
     FoodRates,
     /// An agreement was used.
     Preference(Text),
-    /// What a rule has to say.
+    /// The note of a rule.
     Rule(Text),
-    /// Who pays.
+    /// The payer of duties and taxes.
     Payer(Incoterm),
 }
 
 impl Note {
-    /// For people.
+    /// The text, for people.
     pub(super) fn text(&self) -> Text {
         let (en, zh) = match self {
             Self::NoShipping => (
@@ -96,7 +96,7 @@ impl Note {
     }
 }
 
-/// With a capital letter, as a sentence begins.
+/// The name with a capital letter, as a sentence begins.
 fn capital(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(char::to_uppercase);

@@ -1,4 +1,4 @@
-//! Where something goes, as the rule set knows it.
+//! The destination, as the rule set knows it.
 
 use countersign::ToolError;
 use countersign::contract::{Language, Message, Wording};
@@ -10,16 +10,16 @@ use crate::words::Say;
 /// A destination that the rules know.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    /// Two letters.
+    /// The country code of two letters.
     pub(super) code: &'a str,
     pub(super) country: &'a Country,
     pub(super) territory: &'a Territory,
-    /// Its code and its taxes, where the country has regions and one is named.
+    /// The region's code and taxes; `None` if the country has no regions or none is named.
     pub(super) region: Option<(&'a str, &'a Region)>,
 }
 
 impl<'a> Place<'a> {
-    /// The place of these names; what is not known is refused, because no rule says that nothing is due there.
+    /// Finds the place of these names. An unknown one is refused, because no rule says that nothing is due there.
     pub(super) fn find(
         rules: &'a TaxRules,
         country: &str,
@@ -54,7 +54,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// By its code (`CA`), its code with the country (`US-CA`), or its name (`California`).
+/// Finds a region by its code (`CA`), its code with the country (`US-CA`), or its name (`California`).
 fn find_region<'a>(
     code: &str,
     country: &'a Country,
@@ -73,7 +73,7 @@ fn find_region<'a>(
         .ok_or_else(|| {
             let known = country.tax.regions.keys();
             let known: Vec<&str> = known.map(String::as_str).collect();
-            // Without what was sent: a region is personal.
+            // Without the text that was sent: a region is personal.
             let values = known.join(", ");
             ToolError::invalid("/destination/region", no_region(country))
                 .hint(Say::OneOf { values })

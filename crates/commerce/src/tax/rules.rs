@@ -1,5 +1,5 @@
-//! What the rule set `tax` says: territories with their tariffs and regimes, countries with their taxes,
-//! agreements between them. Every entry names its source and its date.
+//! The rule set `tax`: territories with their tariffs and regimes, countries with their taxes, agreements between them.
+//! Every entry names its source and its date.
 
 use std::collections::BTreeMap;
 
@@ -18,166 +18,167 @@ pub use country::{Country, Region, Special, Tax, TaxRate};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaxRules {
-    /// That this is reference data, for whoever opens the file.
+    /// The disclaimer that this is reference data, for readers of the file.
     pub notice: String,
     /// The day from which it is in force here.
     pub date: String,
-    /// Codes on which countries take an excise that is not part of these rules.
+    /// HS codes on which countries take an excise that is not part of these rules.
     #[serde(default)]
     pub excisable: Vec<String>,
-    /// Carriers that are posts, by their names in the rule set `shipping`; the others are couriers.
+    /// The carriers that are posts, by their names in the rule set `shipping`; the others are couriers.
     #[serde(default)]
     pub postal_carriers: Vec<String>,
-    /// Where the figures come from, by the names that entries use.
+    /// The sources of the figures, by the names that entries use.
     pub sources: BTreeMap<String, String>,
     /// Customs territories, such as `EU`.
     pub territories: BTreeMap<String, Territory>,
-    /// By two letters, ISO 3166-1.
+    /// The countries by two letters, ISO 3166-1.
     pub countries: BTreeMap<String, Country>,
-    /// Agreements by which goods of an origin pay less.
+    /// The agreements under which goods of an origin pay less.
     #[serde(default)]
     pub preferences: Vec<Preference>,
 }
 
-/// Where an entry comes from.
+/// The source of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cited {
     /// A name in [`TaxRules::sources`].
     pub source: String,
-    /// The day that the figure is of.
+    /// The day of the figure.
     pub date: String,
 }
 
-/// One customs territory: no duty inside, one tariff around it.
+/// A customs territory: no duty inside, one tariff around it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Territory {
-    /// What people call it.
+    /// The name, for people.
     pub name: Text,
-    /// What duty is computed on.
+    /// The value that duty is computed on.
     pub customs_value: Valuation,
-    /// For chapters that `duties` does not know.
+    /// The duty rate of chapters that `duties` does not have.
     pub duty_default: Decimal,
-    /// Of `duty_default`.
+    /// The source of `duty_default`.
     pub cited: Cited,
     /// The tariff: the longest code that fits counts.
     pub duties: Vec<DutyRate>,
-    /// What is taken on top of the tariff, all that fit.
+    /// The duties on top of the tariff; all that fit are added.
     #[serde(default)]
     pub additional: Vec<AdditionalDuty>,
-    /// How imports are treated: the first that fits counts, and the last one always fits.
+    /// The import regimes: the first that fits counts, and the last one always fits.
     pub regimes: Vec<Regime>,
 }
 
-/// What duty is computed on.
+/// The value that duty is computed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Valuation {
-    /// Cost, insurance, freight: with shipping.
+    /// Cost, insurance, freight: goods with shipping.
     Cif,
-    /// Free on board: without.
+    /// Free on board: goods without shipping.
     Fob,
 }
 
-/// Duty of some tariff codes.
+/// The duty of some HS codes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DutyRate {
     /// Chapters (two digits), headings (four) or subheadings (six).
     pub hs: Vec<String>,
-    /// As a decimal, such as `0.12`.
+    /// The rate as a decimal, such as `0.12`.
     pub rate: Decimal,
-    /// Whether every tariff line of a chapter has it.
+    /// True if every tariff line of a chapter has this rate.
     #[serde(default)]
     pub is_exact: bool,
-    /// How sure an estimate with it may be at most.
+    /// The highest confidence of an estimate that uses it.
     #[serde(default)]
     pub confidence_max: Option<Confidence>,
     /// A name in [`TaxRules::sources`].
     pub source: String,
-    /// The day that the figure is of.
+    /// The day of the figure.
     pub date: String,
 }
 
-/// Duty on top of the tariff, for goods of some origins.
+/// A duty on top of the tariff, for goods of some origins.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdditionalDuty {
-    /// Its name.
+    /// The id.
     pub id: String,
-    /// Of these countries; of all where there are none.
+    /// The origins that it applies to; all if empty.
     #[serde(default)]
     pub origins: Vec<String>,
-    /// Not of these.
+    /// The origins that it does not apply to.
     #[serde(default)]
     pub except_origins: Vec<String>,
-    /// For these codes; for all where there are none.
+    /// The codes that it applies to; all if empty.
     #[serde(default)]
     pub hs: Vec<String>,
-    /// Not for these.
+    /// The codes that it does not apply to.
     #[serde(default)]
     pub except_hs: Vec<String>,
-    /// As a decimal.
+    /// The rate as a decimal.
     pub rate: Decimal,
-    /// How sure an estimate with it may be at most.
+    /// The highest confidence of an estimate that uses it.
     #[serde(default)]
     pub confidence_max: Option<Confidence>,
     /// A name in [`TaxRules::sources`].
     pub source: String,
-    /// The day that the figure is of.
+    /// The day of the figure.
     pub date: String,
 }
 
-/// How an import is treated.
+/// An import regime.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regime {
-    /// Its name.
+    /// The id.
     pub id: String,
-    /// How it is computed, in words that stay.
+    /// The name of its method in answers, which stays stable.
     pub method: Method,
-    /// Only for what is sent from these countries; from all where there are none.
+    /// The countries of dispatch that it applies to; all if empty.
     #[serde(default)]
     pub from: Vec<String>,
-    /// Only for what is carried like this; however it is carried where nothing is said.
+    /// The kind of carrier that it applies to; `None` for both.
     #[serde(default)]
     pub by: Option<Carriage>,
-    /// Not for these codes.
+    /// The codes that it does not apply to.
     #[serde(default)]
     pub except_hs: Vec<String>,
-    /// Only up to here.
+    /// The limit up to which it applies; `None` if there is none.
     #[serde(default)]
     pub limit: Option<Limit>,
-    /// What duty is taken.
+    /// The treatment of duty.
     pub duty: DutyTreatment,
-    /// The duty for each six-digit code, where it is flat.
+    /// The duty for each six-digit code, if it is flat.
     #[serde(default)]
     pub flat_duty: Option<Amount>,
-    /// What the tax is computed on; no tax where there is none.
+    /// The base of the tax; `None` if there is no tax.
     #[serde(default)]
     pub tax_base: Option<TaxBase>,
-    /// Whether the seller takes the tax, and nobody at the border.
+    /// True if the seller collects the tax, and none is collected at the border.
     #[serde(default)]
     pub is_tax_at_sale: bool,
-    /// The part of the tax that is taken, such as `0.7`.
+    /// The share of the tax that is due, such as `0.7`.
     #[serde(default = "one")]
     pub tax_share: Decimal,
-    /// What clearance costs.
+    /// The fees of clearance.
     #[serde(default)]
     pub fees: Vec<FeeRule>,
-    /// Whether the fees of the country are taken as well, where its post brings the parcel.
+    /// True if the fees of the country's post are charged as well. They are charged if duty or tax is due, unless a
+    /// courier carries the parcel.
     #[serde(default)]
     pub has_country_fees: bool,
-    /// How sure an estimate with it may be at most.
+    /// The highest confidence of an estimate that uses it.
     #[serde(default)]
     pub confidence_max: Option<Confidence>,
-    /// What the buyer should know.
+    /// A note for the buyer.
     #[serde(default)]
     pub note: Option<Text>,
     /// A name in [`TaxRules::sources`].
     pub source: String,
-    /// The day that the figure is of.
+    /// The day of the figure.
     pub date: String,
 }
 
@@ -185,27 +186,27 @@ fn one() -> Decimal {
     Decimal::ONE
 }
 
-/// Who carries a parcel over the border.
+/// The kind of carrier that brings a parcel over the border.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Carriage {
     /// The posts, which hand it to each other.
     Post,
-    /// Anybody else.
+    /// Any other carrier.
     Courier,
 }
 
-/// Up to where a regime goes.
+/// The limit up to which a regime applies.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// Of what.
+    /// The measured amount.
     pub of: LimitOf,
-    /// Up to so much, in the currency itself.
+    /// The limit, in units of the currency.
     pub amount: Decimal,
-    /// In which it is compared.
+    /// The currency in which it is compared.
     pub currency: String,
-    /// Whether the amount itself is still within.
+    /// True if the amount itself is still within the limit.
     #[serde(default = "yes")]
     pub is_inclusive: bool,
 }
@@ -214,7 +215,7 @@ fn yes() -> bool {
     true
 }
 
-/// What a limit is a limit of.
+/// The amount that a limit measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitOf {
@@ -228,19 +229,19 @@ pub enum LimitOf {
     Tax,
 }
 
-/// What duty is taken.
+/// The treatment of duty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DutyTreatment {
-    /// None.
+    /// No duty.
     None,
-    /// That of the tariff.
+    /// The duty of the tariff.
     Tariff,
-    /// The same for each six-digit code of a consignment, whatever it is worth.
+    /// The same duty for each six-digit code of a consignment, whatever its value.
     FlatPerCode,
 }
 
-/// What a tax is computed on.
+/// The base of a tax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaxBase {
@@ -254,79 +255,79 @@ pub enum TaxBase {
     GoodsFreightAndDuty,
 }
 
-/// An amount in the currency itself.
+/// An amount in units of the currency.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Amount {
-    /// How much.
+    /// The amount.
     pub amount: Decimal,
-    /// Of what.
+    /// The currency.
     pub currency: String,
 }
 
-/// What clearance costs: so much, and a part of the goods' value, for each consignment.
+/// A fee of clearance for each consignment: an amount, plus a rate on the value of the goods.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeeRule {
-    /// Its name.
+    /// The id.
     pub id: String,
-    /// For people.
+    /// The name, for people.
     pub name: Text,
-    /// Only for what is sent from these countries; from all where there are none.
+    /// The countries of dispatch that it applies to; all if empty.
     #[serde(default)]
     pub from: Vec<String>,
-    /// Not for what is sent from these.
+    /// The countries of dispatch that it does not apply to.
     #[serde(default)]
     pub except_from: Vec<String>,
-    /// In the currency itself.
+    /// The fixed amount, in units of the currency.
     #[serde(default)]
     pub amount: Decimal,
-    /// A part of the customs value, as a decimal.
+    /// The rate on the customs value, as a decimal.
     #[serde(default)]
     pub rate: Decimal,
-    /// Not less.
+    /// The minimum.
     #[serde(default)]
     pub min: Option<Decimal>,
-    /// Not more.
+    /// The maximum.
     #[serde(default)]
     pub max: Option<Decimal>,
-    /// Of all its amounts.
+    /// The currency of all its amounts.
     pub currency: String,
-    /// Whether tax is due on it as well.
+    /// True if tax is due on it as well.
     #[serde(default)]
     pub is_taxed: bool,
-    /// Whether it is not taken where an agreement covers everything.
+    /// True if it is waived when an agreement covers all goods.
     #[serde(default)]
     pub is_waived_by_preference: bool,
     /// A name in [`TaxRules::sources`].
     pub source: String,
-    /// The day that the figure is of.
+    /// The day of the figure.
     pub date: String,
 }
 
-/// Goods of an origin pay less, if the seller proves the origin and sends them from there.
+/// An agreement: goods of an origin pay less, if the seller proves the origin and sends them from there.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preference {
-    /// Its name.
+    /// The id.
     pub id: String,
-    /// What people call it.
+    /// The name, for people.
     pub name: Text,
-    /// The territory that takes less.
+    /// The territories that charge less.
     pub into: Vec<String>,
-    /// Countries or territories of origin.
+    /// The countries or territories of origin.
     pub origins: Vec<String>,
-    /// The first chapter that it counts for.
+    /// The first chapter that it covers.
     pub chapter_first: u8,
-    /// The last one.
+    /// The last chapter that it covers.
     pub chapter_last: u8,
-    /// Chapters between them that it does not free, or not yet.
+    /// The chapters between them that it does not cover, or not yet.
     #[serde(default)]
     pub except_chapters: Vec<u8>,
-    /// The duty instead, as a decimal.
+    /// The duty rate under the agreement, as a decimal.
     pub rate: Decimal,
     /// A name in [`TaxRules::sources`].
     pub source: String,
-    /// The day that the figure is of.
+    /// The day of the figure.
     pub date: String,
 }

@@ -7,7 +7,7 @@ use super::note::Note;
 use super::place::Place;
 use super::rules::{AdditionalDuty, Preference, TaxRules};
 
-/// A rate, what it rests on, and what is to be said about it.
+/// A rate, with its rules, confidence and notes.
 pub(super) struct Found {
     pub(super) rate: Decimal,
     /// A tax that is part of its own base.
@@ -17,7 +17,7 @@ pub(super) struct Found {
     pub(super) notes: Vec<Note>,
 }
 
-/// What a rate is asked for.
+/// The facts about goods that a rate depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) hs_code: &'a str,
@@ -26,7 +26,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// For a line.
+    /// The facts of a line.
     pub(super) fn of(line: &'a TaxLine) -> Self {
         Self {
             hs_code: &line.hs_code,
@@ -36,7 +36,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The duty of a code: that of the tariff or of an agreement, and what is taken on top of it.
+/// The duty of a code: that of the tariff or of an agreement, plus the additional duties.
 pub(super) fn duty(rules: &TaxRules, place: Place<'_>, asked: Asked<'_>) -> Found {
     let mut found = tariff_rate(place, asked.hs_code);
     if let Some(preference) = preference(rules, place, asked)
@@ -62,7 +62,7 @@ pub(super) fn duty(rules: &TaxRules, place: Place<'_>, asked: Asked<'_>) -> Foun
     found
 }
 
-/// The rate of the tariff: of the longest code that fits.
+/// The rate of the tariff for the longest code that fits.
 fn tariff_rate(place: Place<'_>, hs_code: &str) -> Found {
     let territory = &place.country.territory;
     let fitting = place.territory.duties.iter().flat_map(|duty| {
@@ -97,7 +97,7 @@ fn tariff_rate(place: Place<'_>, hs_code: &str) -> Found {
     }
 }
 
-/// The agreement that takes least, where there is one.
+/// The agreement with the lowest rate; `None` if there is none.
 pub(super) fn preference<'a>(
     rules: &'a TaxRules,
     place: Place<'_>,
@@ -109,7 +109,8 @@ pub(super) fn preference<'a>(
         .min_by_key(|preference| preference.rate)
 }
 
-/// Made there and sent from there: what goes by another country has to be shown not to have changed.
+/// True if the goods are made there and sent from there: goods that go through another country would have to be proved
+/// unchanged.
 fn is_preferred(
     rules: &TaxRules,
     preference: &Preference,
@@ -142,12 +143,12 @@ fn is_on_top(duty: &AdditionalDuty, asked: Asked<'_>) -> bool {
         && !fits(&duty.except_hs)
 }
 
-/// Whether a list of chapters, headings and subheadings has this code.
+/// True if a list of chapters, headings and subheadings has this code.
 pub(super) fn has_code(codes: &[String], hs_code: &str) -> bool {
     codes.iter().any(|code| hs_code.starts_with(code.as_str()))
 }
 
-/// The tax of a code: the rate of its region, another rate of the country, or the standard one.
+/// The tax of a code: another rate of the country for it, else the rate of the region, else the standard rate.
 pub(super) fn tax(place: Place<'_>, hs_code: &str) -> Found {
     let tax = &place.country.tax;
     let (code, kind) = (place.code, &tax.kind);
@@ -190,7 +191,7 @@ pub(super) fn tax(place: Place<'_>, hs_code: &str) -> Found {
             found.rules = vec![format!("{code}/region/{region}")];
         }
         None => {
-            // The most that it can be: a buyer who pays less than was said is not harmed.
+            // The highest rate: a buyer who pays less than estimated is not harmed.
             let most = tax.regions.values().map(|region| region.rate).max();
             found.rate = most.unwrap_or(tax.standard);
             found.rules = vec![format!("{code}/region/highest")];

@@ -1,4 +1,4 @@
-//! What the tools say, in English.
+//! The texts of the tools, in English.
 
 countersign::contract::messages! {
     /// A message or a hint of a tool.

@@ -1,4 +1,4 @@
-//! What the tools say, in Chinese.
+//! The texts of the tools, in Chinese.
 
 countersign::contract::translation! {
     super::Say {

@@ -1,4 +1,4 @@
-//! What holds for every record, whatever the call was.
+//! Properties of every record, whatever the call was.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -21,7 +21,7 @@ const GROUNDS: [&str; 4] = [
     "tax.estimate_duties_and_taxes",
 ];
 
-/// What the laws have to remember.
+/// The state of the checks.
 #[derive(Default)]
 pub(crate) struct Laws {
     /// The bundles that an order was made from.
@@ -52,7 +52,7 @@ impl Laws {
         self.check_links(record, &links);
     }
 
-    /// What the record of a call links, and how, is decided by the tool and by how the call ended.
+    /// Checks the links of a call's record and their roles: the tool and the outcome of the call decide them.
     fn check_links(&mut self, record: &EvidenceRecord, links: &[(&str, &str)]) {
         let is_failed = is_failed(record);
         let has_run = record.kind == RecordKind::Call && record.reply.is_some();
@@ -62,14 +62,15 @@ impl Laws {
             return;
         }
         let state = record.idempotency.as_ref().map(|key| key.state.as_str());
-        // A dry run that says what a key has been answered takes no key.
+        // A dry run that reports the answer of a key does not take the key.
         let is_told = record.dry_run
             && record
                 .reply
                 .as_ref()
                 .is_some_and(|reply| reply.commitment.is_none());
         if state == Some("replayed") || is_told {
-            assert!(links.is_empty(), "a replay rests on nothing: {record:#?}");
+            let first = [("looked_at", name_of(record))];
+            assert_eq!(links, first, "a replay leads to the first: {record:#?}");
             return;
         }
         let of = |role: &str| -> Vec<&str> {
@@ -119,7 +120,8 @@ impl Laws {
     }
 }
 
-/// Whoever rests on an answer claims that it was fresh at the time of the call; a refusal claims nothing.
+/// Checks the freshness of a link: a call that rests on an answer claims that the answer was fresh at that time; a
+/// refusal claims nothing.
 fn check_freshness(
     record: &EvidenceRecord,
     link: &countersign::contract::evidence::Link,
@@ -167,7 +169,7 @@ fn is_failed(record: &EvidenceRecord) -> bool {
     reply.is_some_and(|reply| reply.code.is_some())
 }
 
-/// The tool of a call; else the kind of the record.
+/// The tool of a call; otherwise the kind of the record.
 fn name_of(record: &EvidenceRecord) -> &str {
     match (record.kind, &record.tool) {
         (RecordKind::Call | RecordKind::Denial, Some(tool)) => &tool.name,
@@ -176,7 +178,7 @@ fn name_of(record: &EvidenceRecord) -> &str {
     }
 }
 
-/// The record that a reply names is the record of that reply.
+/// Checks that the record that a reply names is the record of that reply.
 pub(crate) fn agrees(record: &EvidenceRecord, tool: &str, reply: &Value) {
     let said = || format!("{record:#?}\n{reply:#}");
     assert_eq!(name_of(record), tool, "{}", said());

@@ -1,4 +1,4 @@
-//! Watches a log grow: after each step it is verified, what is new is read, and bundles are made and verified.
+//! Watches a log grow: after each step the log is verified, new records are read, and bundles are made and verified.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::laws::{self, Laws};
 use crate::place::Place;
 use crate::play::Made;
 
-/// What is known of the log so far.
+/// The state of the log as seen so far.
 #[derive(Default)]
 pub(crate) struct Watch {
     records: HashMap<SnapshotId, Logged>,
@@ -28,7 +28,7 @@ pub(crate) struct Watch {
     laws: Laws,
 }
 
-/// A record and where it stands.
+/// A record and its position in the log.
 pub(crate) struct Logged {
     pub(crate) index: u64,
     pub(crate) leaf: Digest,
@@ -36,7 +36,7 @@ pub(crate) struct Logged {
 }
 
 impl Watch {
-    /// The reply has named its evidence, so there has to be a record of it.
+    /// Remembers a reply that names its evidence, so that its record is looked up.
     pub(crate) fn named(&mut self, made: &Made) {
         assert!(made.evidence().is_some(), "no evidence in {:#}", made.reply);
         self.named.push((made.tool.clone(), made.reply.clone()));
@@ -46,7 +46,7 @@ impl Watch {
         self.size
     }
 
-    /// Looks at everything that is new, or at the whole log; and at bundles of these records.
+    /// Checks all new records, or the whole log, and bundles of these records.
     pub(crate) async fn look(
         &mut self,
         place: &mut Place,
@@ -115,8 +115,8 @@ impl Watch {
         laws::agrees(record, tool, reply);
     }
 
-    /// Makes bundles, with and without what was said, and verifies them as somebody who has the key and an older
-    /// checkpoint does.
+    /// Makes bundles, with and without payloads, and verifies them as an auditor with the key and an older checkpoint
+    /// does.
     async fn prove(&self, place: &mut Place, ids: &[SnapshotId]) {
         let auditor = Principal::user("auditor").scope(SCOPE_OPEN);
         let opened = Export::Opened {

@@ -1,9 +1,9 @@
-//! Late use: every tool, in every order that the flow allows, after the windows of what it names are over.
+//! Late use: every tool, in every order that the flow allows, after the TTLs of the answers that it names are over.
 //!
-//! A sequence of steps plays two buyers, the one who answers their questions, and an operator: calls, whole ways to
-//! a payment with a pause anywhere, repeats under the same and under other keys, wrong arguments, answers, holds,
+//! A sequence of steps plays two buyers, the approver of their questions, and an operator: calls, whole ways to a
+//! payment with a pause anywhere, repeats under the same and under other keys, wrong arguments, answers, holds,
 //! erasures, restarts, changed rules, and a clock that jumps. After each step the whole log and the bundles of the
-//! newest orders, payments and snapshots have to be valid, and every record has to say what is so (`laws`).
+//! newest orders, payments and snapshots have to be valid, and every record has to be true (`laws`).
 //!
 //! `cargo test` plays a few sequences, always the same ones. `COUNTERSIGN_LATE=300x60` plays 300 random ones of up
 //! to 60 steps; the sequence that fails is printed, the shortest that was found.
@@ -31,13 +31,13 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use place::{Kind, Place};
 use play::{Play, Tally};
 
-/// How many sequences the quick form plays, and how many steps one has at most.
+/// The number of sequences of the quick form, and their maximum number of steps.
 const QUICK: (u32, usize) = (24, 40);
 
-/// The variable that asks for more.
+/// The environment variable that asks for more.
 const VARIABLE: &str = "COUNTERSIGN_LATE";
 
-/// A8, A14, A15: whatever is done, and however late, the log stays valid and says what is so.
+/// A8, A14, A15: whatever is done, and however late, the log stays valid and its records are true.
 #[test]
 fn whatever_is_done_late_the_log_stays_valid() {
     let asked = std::env::var(VARIABLE).ok();
@@ -78,7 +78,7 @@ fn whatever_is_done_late_the_log_stays_valid() {
     tally.check_called();
 }
 
-/// `300x60`: so many sequences of so many steps.
+/// The number of sequences and of their steps in `300x60`.
 fn wanted(text: &str) -> (u32, usize) {
     let (cases, steps) = text.split_once('x').expect("such as 300x60");
     (cases.parse().unwrap(), steps.parse().unwrap())

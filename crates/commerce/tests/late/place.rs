@@ -1,4 +1,4 @@
-//! Where the calls are made: a store, an executor on it, the one who signs its log, and the archive.
+//! The place of the calls: a store, an executor on it, the signer of its log, and the archive.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -18,9 +18,9 @@ use countersign_evidence::seal::MasterKey;
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
-/// Which store.
+/// The kind of store.
 pub(crate) enum Kind {
-    /// It stays when the program starts again.
+    /// A store in memory, which survives a restart of the program.
     Memory(Arc<ManualClock>, Arc<MemoryStore>),
     /// A SQLite file in a folder of its own.
     File(tempfile::TempDir),
@@ -40,8 +40,7 @@ impl Kind {
     }
 }
 
-/// The rules of the program; the same with another discount; the same with another text of the tax rules, which
-/// says the same.
+/// The rules of the program; the same with another discount; the same with tax rules that differ in a comment only.
 static RULES: LazyLock<[Rules; 3]> = LazyLock::new(|| {
     let embedded = || RuleFiles::embedded().unwrap();
     let prices = include_str!("../../rules/prices/2026-11-01.toml");
@@ -53,7 +52,7 @@ static RULES: LazyLock<[Rules; 3]> = LazyLock::new(|| {
     [embedded(), with("prices", dearer), with("tax", reworded)].map(|files| files.rules().unwrap())
 });
 
-/// Short enough for a clock that jumps by days.
+/// Retention short enough for a clock that jumps by days.
 const RETENTION: RetentionPlan = RetentionPlan {
     short: Some(Duration::from_hours(2)),
     standard: Some(Duration::from_hours(24)),
@@ -64,14 +63,14 @@ const RETENTION: RetentionPlan = RetentionPlan {
 pub(crate) struct Place {
     kind: Kind,
     pub(crate) clock: Arc<ManualClock>,
-    /// Go on counting after a restart, as random ones would not repeat either.
+    /// Ids go on counting after a restart, because random ones would not repeat either.
     ids: Arc<SequentialIds>,
-    /// The newest signed checkpoint, outside of the store.
+    /// The newest signed checkpoint, kept outside of the store.
     held: Arc<Mutex<Option<String>>>,
     open: Option<Open>,
 }
 
-/// What is there while the program runs.
+/// The parts that exist while the program runs.
 pub(crate) struct Open {
     pub(crate) executor: Executor,
     pub(crate) store: Arc<dyn Store>,
@@ -105,14 +104,14 @@ impl Place {
         self.held.lock().unwrap().clone()
     }
 
-    /// Takes everything that waits into the tree and signs it.
+    /// Adds all pending records to the tree and signs it.
     pub(crate) async fn sign(&mut self) {
         let open = self.open.as_mut().unwrap();
         open.store.flush().await.unwrap();
         open.sequencer.tick().await.unwrap();
     }
 
-    /// Ends the program and starts it on the same store, by other rules.
+    /// Stops the program and starts it on the same store, with other rules.
     pub(crate) async fn restart(&mut self, rules: usize, is_unclean: bool) {
         let open = self.open.take().unwrap();
         open.store.flush().await.unwrap();
@@ -141,7 +140,7 @@ impl Place {
         let sequencer = Sequencer::builder(store.clone(), key)
             .clock(self.clock.clone())
             .ids(self.ids.clone())
-            // The lease of the last run is still good.
+            // The lease of the last run is still valid.
             .holder("late")
             .on_checkpoint(move |note| {
                 *keep.lock().unwrap() = Some(note.to_owned());

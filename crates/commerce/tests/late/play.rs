@@ -1,4 +1,4 @@
-//! Plays steps, and keeps what was called and answered.
+//! Plays steps, and keeps all calls and replies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// True if it worked and was no dry run.
+    /// True if it succeeded and was no dry run.
     pub(crate) fn is_real(&self) -> bool {
         self.reply["ok"] == true && self.reply["dry_run"] != true
     }
@@ -41,16 +41,16 @@ impl Made {
     }
 }
 
-/// A place, everything that was called there, and the one who watches its log.
+/// A place, all calls made there, and the watcher of its log.
 pub(crate) struct Play {
     place: Place,
     watch: Watch,
     made: Vec<Made>,
     tools: Vec<String>,
-    /// Of each user: the records that are held, or everything.
+    /// The holds of each user: single records, or `None` for everything.
     holds: [Vec<Option<SnapshotId>>; USERS.len()],
     tally: Tally,
-    /// After how many steps the log is looked at, and how many there were since.
+    /// The number of steps between two checks of the log, and the steps since the last one.
     looks: (usize, usize),
 }
 
@@ -67,13 +67,13 @@ impl Play {
         }
     }
 
-    /// Looks at the log only after so many steps.
+    /// Checks the log only after this many steps.
     pub(crate) fn looking_every(mut self, steps: usize) -> Self {
         self.looks.0 = steps;
         self
     }
 
-    /// Does it, and looks at the log.
+    /// Plays a step, and checks the log.
     pub(crate) async fn step(&mut self, step: &Step) {
         let user = step.user;
         let mut is_whole = false;
@@ -113,7 +113,7 @@ impl Play {
         }
     }
 
-    /// Erases everybody and looks at everything once more.
+    /// Erases all users and checks everything once more.
     pub(crate) async fn end(mut self) -> Tally {
         for user in [1, 0] {
             self.release(user).await;
@@ -160,7 +160,7 @@ impl Play {
         self.send(user, &tool, text, envelope).await;
     }
 
-    /// What a call names, of the answers to `owner`.
+    /// The arguments of a call, made from the answers to `owner`.
     fn arguments(&self, owner: Option<usize>, tool: &str, pick: Pick) -> Value {
         let of_owner = self.made.iter().filter(|made| Some(made.user) == owner);
         let made = of_owner.collect();
@@ -225,7 +225,7 @@ impl Play {
         let owner = Principal::user(USERS[user]);
         let listed = approvals.list(&owner, &Wanted::default()).await.unwrap();
         let is_open = |state| state == ApprovalState::Pending;
-        // Open ones first; where there is none, one that was answered or is over.
+        // Open ones first; if there are none, an answered or expired one.
         let open = listed.iter().filter(|it| is_open(it.state));
         let closed = listed.iter().filter(|it| !is_open(it.state));
         let questions: Vec<_> = open.chain(closed).collect();
@@ -261,7 +261,7 @@ impl Play {
         match held.await {
             Ok(_) if self.holds[user].contains(&record) => {}
             Ok(_) => self.holds[user].push(record),
-            // The user was erased since, and nobody knows any more whose the record was.
+            // The user was erased since, so the owner of the record is unknown.
             Err(Error::NoRecord { .. }) if record.is_some() => {}
             Err(error) => assert_eq!(error.to_string(), "", "a hold"),
         }
@@ -314,7 +314,7 @@ fn catalog() -> Vec<String> {
     names.collect()
 }
 
-/// Every argument with another type.
+/// The arguments, each with another type.
 fn retyped(arguments: Value) -> Value {
     let Value::Object(members) = arguments else {
         return arguments;
@@ -328,7 +328,7 @@ fn retyped(arguments: Value) -> Value {
     members.map(|(name, value)| (name.clone(), value)).collect()
 }
 
-/// How often what was done, and how it ended.
+/// The counts of actions and their outcomes.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     counts: BTreeMap<(String, String), usize>,
@@ -348,13 +348,13 @@ impl Tally {
         }
     }
 
-    /// True if it ended so at least once.
+    /// True if this action had this outcome at least once.
     pub(crate) fn has(&self, what: &str, end: &str) -> bool {
         let key = (what.to_owned(), end.to_owned());
         self.counts.contains_key(&key)
     }
 
-    /// Fails where a tool of the catalog was never called.
+    /// Fails if a tool of the catalog was never called.
     pub(crate) fn check_called(&self) {
         for tool in catalog() {
             let is_called = self.counts.keys().any(|(what, _)| *what == tool);
@@ -362,7 +362,7 @@ impl Tally {
         }
     }
 
-    /// Fails where a tool of the catalog never worked.
+    /// Fails if a tool of the catalog never succeeded.
     pub(crate) fn check_worked(&self) {
         for tool in catalog() {
             assert!(self.has(&tool, "ok"), "{tool} never worked");

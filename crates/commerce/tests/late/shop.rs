@@ -1,12 +1,12 @@
-//! The arguments of every tool, made from what earlier calls have answered.
+//! The arguments of every tool, made from the answers of earlier calls.
 
 use serde_json::{Value, json};
 
 use crate::play::Made;
 use crate::step::Pick;
 
-/// What is bought, and where it goes: two power banks; a watch whose sale ends; the last jacket; a shirt that is
-/// sold out; what may not be imported; something that may, elsewhere; a thing that nobody sells.
+/// The baskets and their destinations: two power banks; a watch whose sale ends; the last jacket; a shirt that is sold
+/// out; an item whose import is forbidden; an item that may be imported elsewhere; an unknown SKU.
 const BASKETS: [(&str, u32, &str, Option<&str>); 7] = [
     ("SKU-0001-01", 2, "DE", Some("10115")),
     ("SKU-0008-01", 1, "DE", Some("10115")),
@@ -34,12 +34,12 @@ pub(crate) const WAY: [&str; 13] = [
     PAYMENT,
 ];
 
-/// The tool that a person has to confirm.
+/// The tool that the user has to confirm.
 pub(crate) const PAYMENT: &str = "payment.create_payment_intent";
 
-/// What one user has been answered so far.
+/// The answers of one user so far.
 pub(crate) struct Shelf<'a> {
-    /// None of it where ids that nobody has are wanted.
+    /// The calls of the user; empty if unknown ids are wanted.
     pub(crate) made: Vec<&'a Made>,
     pub(crate) pick: Pick,
 }
@@ -127,7 +127,7 @@ impl Shelf<'_> {
         }
     }
 
-    /// The newest answer of a tool but so many.
+    /// An answer of a tool, counted back from the newest by `which`.
     fn answer(&self, tool: &str) -> Option<&Made> {
         self.nth(|made| made.tool == tool)
     }
@@ -164,7 +164,7 @@ impl Shelf<'_> {
         }
     }
 
-    /// What is in the cart as it was last seen; else what could be in it.
+    /// The items of the cart as it was last seen; otherwise those of the chosen basket.
     fn items(&self) -> Value {
         let cart = self
             .answer("cart.create")
@@ -183,7 +183,7 @@ impl Shelf<'_> {
         lines.iter().map(item).collect()
     }
 
-    /// The first option of the newest answer but so many about shipping.
+    /// The first option of a shipping quote, counted back from the newest by `which`.
     fn shipping(&self) -> Option<(&Made, &Value)> {
         let shipping = self.answer("shipping.quote_options")?;
         Some((shipping, &shipping.data()["options"][0]))
@@ -221,7 +221,7 @@ impl Shelf<'_> {
         }
     }
 
-    /// For an order the five answers that it rests on; else what was answered last, whatever it was.
+    /// The five answers that an order rests on; otherwise the last answers of any tool.
     fn bundle(&self) -> Value {
         let for_order = [
             "pricing.get_realtime_quote",
@@ -249,7 +249,7 @@ impl Shelf<'_> {
             return json!({"draft_order_id": "order_0", "amount": 100, "currency": "EUR"});
         };
         let total = &order["pricing_breakdown"]["total"];
-        // Somebody got the amount wrong.
+        // One choice has a wrong amount.
         let more = i64::from(self.pick.basket == 11);
         json!({
             "draft_order_id": order["draft_order_id"],

@@ -1,13 +1,13 @@
-//! One thing that somebody does. Nothing here depends on a reply: ids are chosen as "the newest but so many" of what
-//! there is by then, so that a sequence can be shortened.
+//! One step of a sequence. Nothing here depends on a reply: ids are chosen by counting back from the newest ones at
+//! that time, so that a sequence can be shortened.
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 
-/// Who does it, and what.
+/// The actor of a step, and the action.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// The place of the buyer in [`USERS`].
+    /// The position of the buyer in [`USERS`].
     pub(crate) user: usize,
     pub(crate) act: Act,
 }
@@ -15,7 +15,7 @@ pub(crate) struct Step {
 /// The buyers.
 pub(crate) const USERS: [&str; 2] = ["ann", "bob"];
 
-/// Something that is done.
+/// An action.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
     /// One call.
@@ -27,40 +27,40 @@ pub(crate) enum Act {
         late: usize,
         pause: u64,
     },
-    /// The newest call but `which`, again.
+    /// A repeat of a call, counted back from the newest by `which`.
     Repeat { which: usize, change: Change },
-    /// The newest question but `which` is answered.
+    /// An answer to a question, counted back from the newest by `which`.
     Answer { which: usize, answer: Answer },
-    /// Seconds go by.
+    /// Seconds pass.
     Wait(u64),
-    /// An operator holds the buyer's records, or the newest but so many of them.
+    /// An operator holds the buyer's records, or one of them, counted back from the newest.
     Hold(Option<usize>),
     /// An operator lifts every hold of the buyer.
     Release,
     /// An operator erases the buyer.
     Erase,
-    /// The program starts again, with another set of rules.
+    /// The program restarts, with another set of rules.
     Restart { rules: usize, is_unclean: bool },
-    /// What time alone decides is done: payloads are pruned, claims are swept.
+    /// Maintenance: payloads are pruned, claims are swept.
     Maintain,
 }
 
 /// One call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
-    /// The place of the tool in the catalog, modulo its size.
+    /// The position of the tool in the catalog, modulo its size.
     pub(crate) tool: usize,
     pub(crate) pick: Pick,
     pub(crate) how: How,
     pub(crate) fault: Fault,
 }
 
-/// Which of several things an argument names.
+/// The choice among several things that an argument can name.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pick {
-    /// The newest but so many.
+    /// The number of newer ones that are skipped.
     pub(crate) which: usize,
-    /// What is bought, and other free choices.
+    /// The basket, and other free choices.
     pub(crate) basket: usize,
 }
 
@@ -72,15 +72,15 @@ pub(crate) enum How {
     Key(u8),
 }
 
-/// What is wrong with the arguments.
+/// A fault of the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Nothing,
-    /// The ids are of the other buyer.
+    /// The ids are those of the other buyer.
     Foreign,
-    /// Nobody has these ids.
+    /// The ids are unknown.
     Unknown,
-    /// The text is prose.
+    /// The arguments are prose.
     Prose,
     /// No argument is given.
     Empty,
@@ -88,7 +88,7 @@ pub(crate) enum Fault {
     Types,
 }
 
-/// How a repeat differs.
+/// The difference of a repeat.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Change {
     Nothing,
@@ -99,7 +99,7 @@ pub(crate) enum Change {
     OtherUser,
 }
 
-/// What becomes of a question.
+/// The answer to a question.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     Yes,
@@ -108,7 +108,7 @@ pub(crate) enum Answer {
     Foreign,
 }
 
-/// The ends of the windows, and a second before and after them.
+/// The ends of the TTLs, and a second before and after them.
 const PAUSES: [u64; 20] = [
     1, 30, 59, 60, 61, 121, 240, 299, 300, 301, 899, 900, 901, 1_800, 3_599, 3_600, 7_201, 86_400,
     100_000, 260_000,

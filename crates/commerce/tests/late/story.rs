@@ -1,4 +1,4 @@
-//! One long sequence that is always the same, on every store: all that can happen late happens.
+//! One long sequence that is always the same, on every store: everything that can happen late happens.
 
 use countersign_testkit::postgres::shared_postgres;
 
@@ -8,10 +8,10 @@ use crate::play::{Play, Tally};
 use crate::shop::{PAYMENT, WAY};
 use crate::step::{Act, Answer, Call, Change, Fault, How, Pick, Step};
 
-/// More than there are tools.
+/// More than the number of tools.
 const TOOLS: usize = 40;
 
-/// After how many steps the log is looked at; the sequences of `main` look after each.
+/// The number of steps between two checks of the log; the sequences of `main` check after each step.
 const LOOKS: usize = 8;
 
 /// The last call before the question is answered.
@@ -152,7 +152,7 @@ impl Story {
         }
     }
 
-    /// A sale that has ended, the last one of its kind for two buyers, what is sold out, forbidden and unknown.
+    /// A sale that has ended, the last item for two buyers, and items that are sold out, forbidden and unknown.
     fn baskets(&mut self) {
         self.way(1, PAID, (9, 121));
         self.way(2, ASKED, (0, 0));

@@ -1,7 +1,7 @@
 //! Erasure leaves nothing (A21, A22): thousands of personal values go through every parameter of every tool and every
 //! field of the envelope; then their users are erased, and every table, file, log line and bundle is searched for them.
 //!
-//! Alone in its binary: whether a line is logged at all is decided once for the whole process.
+//! Alone in its binary: the decision to log a line at all is made once for the whole process.
 
 #![expect(
     clippy::unwrap_used,
@@ -39,10 +39,10 @@ use tracing::{Event, Metadata, Subscriber};
 
 use values::Values;
 
-/// How many values are pushed; the users' own ids are among them.
+/// The number of values; the users' own ids are among them.
 const VALUES: usize = 5_000;
 
-/// How many users share them.
+/// The number of users that share them.
 const USERS: usize = 8;
 
 static RULES: LazyLock<Rules> = LazyLock::new(|| RuleFiles::embedded().unwrap().rules().unwrap());
@@ -58,7 +58,7 @@ async fn an_erasure_leaves_nothing_in_any_file() {
     let mut values = world.fill(VALUES).await;
     let before = files(folder.path());
     let search = Search::of(&values);
-    // The search finds what is there: the store files by user.
+    // The search finds existing values: the store files by user.
     assert!(search.hits(&[("files", before)]) != Vec::<String>::new());
     let bundle = world.erase_all(&mut values).await;
     world
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// Calls every tool again and again, with personal values wherever something can be said.
+    /// Calls every tool again and again, with personal values wherever there is text.
     async fn fill(&self, count: usize) -> Values {
         let mut values = Values::new(USERS);
         let entries = self.executor.catalog().list();
@@ -148,7 +148,7 @@ impl World {
                 let schema = entry.spec().json_schema();
                 let user = values.user(round);
                 let (name, raw) = match round % 4 {
-                    // What the declaration asks for, with personal values in it.
+                    // Arguments of the declared form, with personal values.
                     0 | 1 => (
                         entry.name().to_string(),
                         fitting(&schema, &mut values).to_string(),
@@ -206,7 +206,7 @@ impl World {
         self.executor.execute(call).await;
     }
 
-    /// Erases everybody, and exports everything that is left as a bundle.
+    /// Erases all users, and exports everything that is left as a bundle.
     async fn erase_all(&self, values: &mut Values) -> Vec<u8> {
         let operator = Principal::user("operator")
             .scope(SCOPE_ERASE)
@@ -220,7 +220,7 @@ impl World {
             key.verifying_key(),
         );
         self.store.flush().await.unwrap();
-        // Somebody looks before it is too late, and says why in words of their own.
+        // An auditor opens the records before the erasure, and gives a reason in free text.
         for user in 0..USERS {
             let user = values.user(user);
             for row in self.newest(Some(&user)).await.into_iter().take(3) {
@@ -261,7 +261,7 @@ impl World {
     }
 }
 
-/// Every field of the envelope, in turns: most of them are refused where they are not what they should be.
+/// Every field of the envelope, in turns: most are refused if they are not of the right form.
 fn envelope(round: usize, values: &mut Values) -> Value {
     let mut envelope = json!({
         "request_id": values.next_graphic(),
@@ -355,7 +355,7 @@ impl Search {
         }
     }
 
-    /// What was found where, each value once in each place.
+    /// The values found, with their places; repeats in a row are merged, and at most 40 are returned.
     fn hits(&self, places: &[(&str, Vec<u8>)]) -> Vec<String> {
         let mut hits = Vec::new();
         for (name, bytes) in places {
@@ -401,7 +401,7 @@ fn tables(pg_dump: &Path, url: &str) -> Vec<u8> {
     dump.stdout
 }
 
-/// Everything that is logged, as one text.
+/// All log output, as one text.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<String>>);
 

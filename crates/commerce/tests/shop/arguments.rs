@@ -1,11 +1,11 @@
-//! What arguments of every tool have in common: amounts are never guessed, names are never empty.
+//! Rules for the arguments of all tools: amounts are never guessed, ids are never empty.
 
 use serde_json::{Value, json};
 
 use crate::world::{World, check_error};
 
-/// `"100.00"` became 100 cents. An amount is a whole number of the smallest unit, and whoever sends something else is
-/// told so.
+/// `"100.00"` became 100 cents. An amount is a whole number of the smallest unit, and any other form is refused with
+/// this explanation.
 #[tokio::test]
 async fn amounts_are_never_made_from_anything_else() {
     let world = World::new();
@@ -35,7 +35,7 @@ async fn amounts_are_never_made_from_anything_else() {
     }
 }
 
-/// Every tool that takes a name of something of the user's, with everything else that it needs.
+/// Every tool that takes an id of something of the user's, with everything else that it needs.
 fn named() -> Vec<(&'static str, &'static str, Value)> {
     let item = json!([{"sku": "SKU-0001-01"}]);
     let to = json!({"country": "DE"});
@@ -110,7 +110,7 @@ fn named() -> Vec<(&'static str, &'static str, Value)> {
     ]
 }
 
-/// Such names failed in the store, as if that were broken. A name that nobody has is still not found.
+/// Such ids failed in the store, as if the store were broken. An unknown id is still not found.
 #[tokio::test]
 async fn names_are_not_empty_and_have_no_control_characters() {
     let world = World::new();
@@ -134,7 +134,7 @@ async fn names_are_not_empty_and_have_no_control_characters() {
     }
 }
 
-/// No tool that takes such a name is missing above.
+/// The list above has every tool that takes such an id.
 #[test]
 fn every_tool_with_a_name_is_asked() {
     let named = named();

@@ -1,4 +1,4 @@
-//! Carts: whose they are, what changes them, and what does not.
+//! Carts: their owners, and the calls that change them and that do not.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ async fn a_cart_is_filled_and_emptied() {
     );
 }
 
-/// Two carts with the same things in another order have the same digest: that is what answers are matched by.
+/// Two carts with the same items in another order have the same digest: answers are matched by it.
 #[tokio::test]
 async fn the_basket_is_the_same_in_any_order() {
     let world = World::new();
@@ -80,7 +80,7 @@ async fn the_basket_is_the_same_in_any_order() {
     assert_eq!(digests[0], digests[1]);
 }
 
-/// What people read follows the locale of the call; names and digests do not.
+/// Texts for people follow the locale of the call; ids and digests do not.
 #[tokio::test]
 async fn titles_follow_the_locale() {
     let world = World::new();
@@ -181,7 +181,7 @@ async fn a_cart_holds_fifty_different_things() {
     ok(&world.call("cart.add_item", more).await);
 }
 
-/// Somebody else's cart and no cart at all are the same answer.
+/// Another user's cart is answered exactly like a missing one.
 #[tokio::test]
 async fn nobody_reaches_the_cart_of_another() {
     let world = World::new();
@@ -207,7 +207,7 @@ async fn nobody_reaches_the_cart_of_another() {
     }
 }
 
-/// A4: what would be is shown, and nothing is.
+/// A4: a dry run shows the result, and changes nothing.
 #[tokio::test]
 async fn a_dry_run_changes_no_cart() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! What is sold: search in two languages, cards, variants, and how many there are.
+//! The catalog: search in two languages, cards, variants, and availability.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ async fn a_search_answers_with_prices_of_the_moment() {
     "#);
 }
 
-/// Both languages, either spelling, a plural, a slip: the same thing comes first.
+/// Both languages, either spelling, a plural, a typo: the same offer comes first.
 #[tokio::test]
 async fn the_best_comes_first() {
     let world = World::new();
@@ -137,7 +137,7 @@ async fn categories_are_found_however_they_are_written() {
     check_error(&reply, "NOT_FOUND", &json!({"field": "/category"}));
 }
 
-/// Pages are cut from one order: nothing is twice, nothing is missing.
+/// Pages are cut from one order: nothing is repeated, nothing is missing.
 #[tokio::test]
 async fn pages_add_up_to_the_whole() {
     let world = World::new();
@@ -328,7 +328,7 @@ async fn variants_by_their_options() {
     }
 }
 
-/// A8: how many there are holds for a minute. None is an answer, not an error.
+/// A8: an availability is valid for a minute. Out of stock is an answer, not an error.
 #[tokio::test]
 async fn availability_is_data() {
     let world = World::new();
@@ -404,7 +404,7 @@ async fn availability_is_data() {
     check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/items"}));
 }
 
-/// Holds some of a thing, as checkout does.
+/// Locks some of an item, as checkout does.
 struct Hold;
 
 #[derive(Deserialize, ToolArgs)]
@@ -436,7 +436,7 @@ impl Tool for Hold {
     }
 }
 
-/// What others hold cannot be had, until their lock ends.
+/// Items that others hold are not available until their lock expires.
 #[tokio::test]
 async fn held_items_are_not_available() {
     let clock = clock();
@@ -475,7 +475,7 @@ async fn held_items_are_not_available() {
     assert_eq!(ok(&reply)["items"][0]["available"], 30);
 }
 
-/// The whole shop is searched, not the offers alone that were written by hand.
+/// The whole shop is searched, not only the offers that were written by hand.
 #[tokio::test]
 async fn things_are_found_by_what_people_call_them() {
     let world = World::new();

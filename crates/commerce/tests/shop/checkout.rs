@@ -1,4 +1,4 @@
-//! From a cart to a draft order: what it carries, what it rests on, and what is refused on the way.
+//! From a cart to a draft order: its content, its evidence, and the refusals on the way.
 
 use serde_json::{Value, json};
 
@@ -312,7 +312,7 @@ async fn the_record_of_a_draft_order_reaches_all_five() {
     );
 }
 
-/// A8: a total holds a minute, and never longer than what it rests on.
+/// A8: a total is valid for a minute, and never longer than the answers that it rests on.
 #[tokio::test]
 async fn a_total_holds_no_longer_than_its_parts() {
     let world = World::new();
@@ -329,7 +329,7 @@ async fn a_total_holds_no_longer_than_its_parts() {
     assert_eq!(ok(&total)["expires_at"], "2026-11-16T12:05:00Z");
 }
 
-/// A8: what is past its window is refused, part by part, with what it was and what it is now.
+/// A8: an answer whose TTL is over is refused, part by part, with its old and its current amounts.
 #[tokio::test]
 async fn a_total_from_expired_parts_is_refused() {
     let world = World::new();
@@ -347,7 +347,7 @@ async fn a_total_from_expired_parts_is_refused() {
     check_error(&refused, "PRICE_CHANGED", &expected);
 }
 
-/// Whatever a total is to rest on has to be about this cart, and the answers about each other.
+/// Every answer that a total rests on has to be about this cart, and the answers have to agree with each other.
 #[tokio::test]
 async fn a_total_takes_only_what_fits() {
     let world = World::new();
@@ -382,7 +382,7 @@ async fn a_total_takes_only_what_fits() {
     };
     let (quote, tax) = ("quote_snapshot_id", "tax_snapshot_id");
     let compliance = "compliance_snapshot_id";
-    // Of other items, of another currency, of another place.
+    // For other items, in another currency, for another place.
     check(
         quote,
         &other.quote,
@@ -406,7 +406,7 @@ async fn a_total_takes_only_what_fits() {
     check(tax, &abroad.tax, "INVALID_ARGUMENT", found).await;
     let found = json!({"part": "compliance", "wanted": "DE", "found": "FR"});
     check(compliance, &abroad.compliance, "INVALID_ARGUMENT", found).await;
-    // Of the wrong tool, of nobody, of somebody else.
+    // Of the wrong tool, an unknown one, another user's.
     check(quote, &prepared.tax, "INVALID_ARGUMENT", json!({})).await;
     check(quote, "ev_forged", "NOT_FOUND", json!({})).await;
     let foreign = order.clone().by("u_2").prepare(&world).await;
@@ -416,7 +416,7 @@ async fn a_total_takes_only_what_fits() {
     ok(&prepared.total(&world).await);
 }
 
-/// An estimate of duties is about one value and one way; another one does not go with this cart.
+/// An estimate of duties is for one value and one shipping option; it does not fit others.
 #[tokio::test]
 async fn duties_belong_to_the_quote_and_the_way() {
     let world = World::new();
@@ -462,7 +462,7 @@ async fn duties_belong_to_the_quote_and_the_way() {
     }
 }
 
-/// An answer that names a cart counts for that cart only.
+/// An answer that names a cart is valid for that cart only.
 #[tokio::test]
 async fn an_answer_for_one_cart_is_none_for_another() {
     let world = World::new();
@@ -562,7 +562,7 @@ async fn a_way_is_one_of_those_that_were_offered_for_these_items() {
     check_error(&stale, "PRICE_CHANGED", &expected);
 }
 
-/// A14: a bundle without one of the five, with two of one, or with another total is no ground for an order.
+/// A14: a bundle without one of the five, with two of one, or with another total cannot be the evidence of an order.
 #[tokio::test]
 async fn a_bundle_names_each_of_the_five_once() {
     let world = World::new();
@@ -616,7 +616,7 @@ async fn a_bundle_names_each_of_the_five_once() {
     ok(&draft(ids.collect()).await);
 }
 
-/// Forged, somebody else's, of another tool, of a dry run, of another cart: each is refused with its field.
+/// Forged, another user's, of another tool, of a dry run, of another cart: each is refused with its field.
 #[tokio::test]
 async fn no_order_rests_on_what_is_not_its_own() {
     let world = World::new();
@@ -659,7 +659,7 @@ async fn no_order_rests_on_what_is_not_its_own() {
     ok(&draft(&cart_id, &bundled.bundle).await);
 }
 
-/// A8: the total holds a minute. After that the order is refused, with what it was and what it is now.
+/// A8: a total is valid for a minute. After that the order is refused, with the old and the current amounts.
 #[tokio::test]
 async fn an_order_from_an_expired_total_is_refused() {
     let world = World::new();
@@ -693,7 +693,7 @@ async fn an_order_of_a_cart_that_moved_is_refused() {
     let old = &bundled.total_data["breakdown"];
     let expected = json!({"expired": [], "moved": ["cart"], "old": old, "new": null});
     check_error(&refused, "PRICE_CHANGED", &expected);
-    // With a way for what is in it now, the new total can be said.
+    // With a shipping option for the current items, the refusal has the new total.
     let now = Order::of("SKU-0001-01", 1);
     let shipping = now.shipping(&world).await;
     ok(&now.select(&world, cart_id, &shipping).await);
@@ -715,7 +715,7 @@ async fn an_order_of_a_cart_that_moved_is_refused() {
     check_error(&refused, "PRICE_CHANGED", &json!({"moved": ["cart"]}));
 }
 
-/// The flash sale of the watch ends at 12:02, while quote and total still hold: nobody orders at its price.
+/// The flash sale of the watch ends at 12:02, while quote and total are still valid: no order gets its price.
 #[tokio::test]
 async fn an_order_after_the_end_of_a_sale_is_refused() {
     let world = World::new();
@@ -757,7 +757,7 @@ async fn an_order_at_yesterdays_list_price_is_refused() {
     ok(&bundled.draft(&world).await);
 }
 
-/// The list price of a thing falls, and the order is refused as well: the user is shown the better one.
+/// If the list price of an item falls, the order is refused as well: the user is shown the better price.
 #[tokio::test]
 async fn a_price_that_fell_has_moved_too() {
     let world = World::new();
@@ -776,7 +776,7 @@ async fn a_price_that_fell_has_moved_too() {
     );
 }
 
-/// What may not go there gets no total and no order, and the user is told what can be done about it.
+/// An item that may not be sent there gets no total and no order, and the user is told the remedies.
 #[tokio::test]
 async fn what_is_blocked_is_refused_with_mitigations() {
     let world = World::new();
@@ -811,7 +811,7 @@ async fn what_is_blocked_is_refused_with_mitigations() {
     );
 }
 
-/// A check holds for an hour; a rule that came into force meanwhile blocks all the same.
+/// A check is valid for an hour; a rule that came into force meanwhile blocks nevertheless.
 #[tokio::test]
 async fn a_rule_that_came_after_the_check_blocks() {
     let world = World::new();
@@ -845,7 +845,7 @@ date = "2026-11-16"
     ok(&bundled.draft(&world).await);
 }
 
-/// There are none of the white shirts; others are, and are named.
+/// The white shirts are out of stock; alternatives are named.
 #[tokio::test]
 async fn what_is_out_of_stock_comes_with_alternatives() {
     let world = World::new();
@@ -886,7 +886,7 @@ async fn the_cart_stays() {
     assert_eq!(ok(&before), ok(&after));
 }
 
-/// What is paid on delivery is no part of the total, and the buyer has to say yes to it.
+/// Charges on delivery are not part of the total, and the buyer has to acknowledge them.
 #[tokio::test]
 async fn duties_on_delivery_are_shown_and_acknowledged() {
     let world = World::new();
@@ -975,7 +975,7 @@ async fn a_summary_speaks_the_language_of_the_call() {
     check_error(&foreign, "NOT_FOUND", &json!({"field": "/draft_order_id"}));
 }
 
-/// An order goes to an address of the user, and only where the shipping options were asked for.
+/// An order goes to an address of the user, and only to the destination of the shipping options.
 #[tokio::test]
 async fn an_address_is_the_users_own_and_where_it_was_asked_for() {
     let world = World::new();
@@ -1058,7 +1058,7 @@ async fn an_address_is_the_users_own_and_where_it_was_asked_for() {
     let moved = world.call_as("u_1", tool, bundled.arguments(), moved).await;
     let expected = json!({"field": "/cart_id", "differs": "postal_code"});
     check_error(&moved, "ADDRESS_INVALID", &expected);
-    // And an order that was made before does not follow the user: nobody asked whether it may go there.
+    // An order that was made before does not follow the user's new address: no check was made for it.
     let order = json!({"draft_order_id": ok(&draft)["draft_order_id"]});
     let locked = world.call("checkout.lock_price_and_stock", order).await;
     let expected = json!({"field": "/draft_order_id"});
@@ -1082,7 +1082,7 @@ async fn one_bundle_of_evidence_is_one_order() {
     }
 }
 
-/// What was bundled for something else is no order.
+/// A bundle for another purpose makes no order.
 #[tokio::test]
 async fn a_bundle_for_a_review_is_no_order() {
     let world = World::new();
@@ -1109,8 +1109,8 @@ async fn a_bundle_for_a_review_is_no_order() {
     ok(&bundled.draft(&world).await);
 }
 
-/// A15: where a rule file has changed since the check, the order names both versions: that of the answer, and that by
-/// which it was checked again.
+/// A15: if a rule file has changed since the check, the order names both versions: that of the answer, and that of the
+/// repeated check.
 #[tokio::test]
 async fn an_order_names_the_rules_of_both_checks() {
     let world = World::new();

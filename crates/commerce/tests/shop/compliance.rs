@@ -1,4 +1,4 @@
-//! What may go where: whole replies, and what the landmarks of the shop are decided.
+//! Compliance: whole replies, and the decisions on the landmarks of the shop.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ async fn a_power_bank_to_germany() {
     "#);
 }
 
-/// A blocked thing is an answer: which rule, why, and what can be done, in the language of the call.
+/// A blocked item is an answer: the rule, the reason, and the remedies, in the language of the call.
 #[tokio::test]
 async fn a_perfume_to_great_britain_in_chinese() {
     let world = World::new();
@@ -280,7 +280,7 @@ const LANDMARKS: [(&str, [&str; 6]); 12] = [
     ("SKU-0012-01", [A, A, A, A, A, C]),
 ];
 
-/// Fails closed: a country that is none is blocked, whatever goes there.
+/// It fails closed: an unknown country is blocked, whatever is sent there.
 #[tokio::test]
 async fn a_country_that_is_none_is_blocked() {
     let world = World::new();
@@ -292,8 +292,8 @@ async fn a_country_that_is_none_is_blocked() {
     assert_eq!(*rule, Value::from("closed.unknown_country"));
 }
 
-/// Fails closed only where it has to: the rules know every category of the shop and every country that something
-/// is made in or sent from, and no offer leaves out what a rule needs to know.
+/// It fails closed only if it has to: the rules know every category of the shop and every country of origin or
+/// dispatch, and every offer has the facts that the rules need.
 #[tokio::test]
 async fn the_rules_know_the_whole_shop() {
     let rules = RuleFiles::embedded().unwrap().rules().unwrap();
@@ -337,7 +337,7 @@ async fn the_rules_know_the_whole_shop() {
     }
 }
 
-/// A limit is one of the basket: neither two colours of a thing nor two things of a kind pass below it.
+/// A limit applies to the whole basket: neither two colours of an offer nor two items of a kind stay below it.
 #[tokio::test]
 async fn a_limit_counts_the_whole_basket() {
     let world = World::new();
@@ -371,7 +371,7 @@ async fn a_limit_counts_the_whole_basket() {
     check(bottles(4), "kr.supplements.six, kr.supplements.six").await;
 }
 
-/// The order of the items changes nothing, and the same thing twice is added up.
+/// The order of the items changes nothing, and quantities of the same item are added up.
 #[tokio::test]
 async fn the_order_of_items_does_not_matter() {
     let world = World::new();
@@ -500,7 +500,7 @@ fn edited_rules(text: String) -> Rules {
     files.rules().unwrap()
 }
 
-/// A file that cannot be used is refused when it is loaded, and says which rule is wrong.
+/// An invalid file is refused when it is loaded, and the error names the rule.
 #[test]
 fn a_file_with_an_unknown_operator_is_refused() {
     let text = IN_FORCE.replace(
@@ -512,7 +512,7 @@ fn a_file_with_an_unknown_operator_is_refused() {
     assert!(error.contains("unknown variant `has_paper`"), "{error}");
 }
 
-/// Digests of the shop and of the rules change with every edit of them; that they are there is what counts.
+/// Digests of the shop and of the rules change with every edit of them; the tests only check that they are there.
 fn without_digests(mut value: Value) -> Value {
     fn walk(value: &mut Value) {
         match value {

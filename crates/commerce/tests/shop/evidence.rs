@@ -1,4 +1,4 @@
-//! Evidence as a tool: bundles that cannot be forged, and what is attached to an order.
+//! The evidence tools: bundles that cannot be forged, and attachments of an order.
 
 use countersign::contract::Digest;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::world::{World, check_error, evidence, ok};
 const BUNDLE: &str = "evidence.create_snapshot";
 const ATTACH: &str = "evidence.attach_to_draft_order";
 
-/// Each answer is named with its tool, its leaf and its window; nothing is copied.
+/// Each answer is named with its tool, its leaf and its TTL; nothing is copied.
 #[tokio::test]
 async fn a_bundle_names_its_parts() {
     let world = World::new();
@@ -41,7 +41,7 @@ async fn a_bundle_names_its_parts() {
         assert_eq!(entry["at"], named["at"]);
     }
     assert_eq!(record["retention"], "long");
-    // What has expired can be bundled, for a dispute for instance, with a warning.
+    // Expired answers can be bundled, for a dispute for instance, with a warning.
     world.advance_seconds(200);
     let late = world
         .call(
@@ -53,7 +53,7 @@ async fn a_bundle_names_its_parts() {
     assert_eq!(late["warnings"][0]["code"], "EVIDENCE_EXPIRED");
 }
 
-/// Nothing that the gateway did not write, nothing of somebody else, nothing that did not happen.
+/// A bundle takes only real calls of the same user that the gateway has recorded.
 #[tokio::test]
 async fn a_bundle_takes_nothing_forged() {
     let world = World::new();
@@ -91,7 +91,7 @@ async fn drafted(world: &World) -> Value {
     ok(&draft)["draft_order_id"].clone()
 }
 
-/// A document is kept as it is, sealed; what is answered and recorded is its digest.
+/// A document is stored unchanged and sealed; the answer and the record have its digest.
 #[tokio::test]
 async fn a_mandate_is_kept_verbatim_and_sealed() {
     let world = World::new();
@@ -109,7 +109,7 @@ async fn a_mandate_is_kept_verbatim_and_sealed() {
     );
     assert_eq!(data["bytes"], mandate.len());
     assert_eq!(data["kind"], "payment_mandate");
-    // The record says what kind was attached, and not what it says (A21).
+    // The record has the kind of the attachment, and not its text (A21).
     let record = world.record(&evidence(&attached)).await;
     let public = json!({"attachment": {"kind": "payment_mandate"}});
     assert_eq!(record["arguments"]["public"], public);
@@ -194,7 +194,7 @@ async fn what_cannot_be_attached_is_refused() {
     assert_eq!(ok(&summary)["attachments"], Value::Null);
 }
 
-/// A9, A14: whoever has the answer can compute the hash that its evidence names.
+/// A9, A14: with the answer anyone can compute the hash that its evidence names.
 #[tokio::test]
 async fn the_hash_of_every_key_answer_can_be_recomputed() {
     let world = World::new();

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// B2: neither the binder nor the tool has anything to say against the arguments. That an order or a record of
-/// that name does not exist is another matter.
+/// B2: neither the binder nor the tool refuses the arguments. An order or a record of that id need not exist.
 #[tokio::test]
 async fn every_example_is_understood() {
     let world = World::new();

@@ -1,11 +1,11 @@
-//! The way to a draft order, step by step, as an agent goes it. A test stops where it wants to and does
-//! something else there.
+//! The way to a draft order, step by step, as an agent goes it. A test can stop at any step and do something else
+//! there.
 
 use serde_json::{Value, json};
 
 use crate::world::{World, evidence, ok};
 
-/// What somebody wants to buy.
+/// The order that a test makes.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     pub(crate) user: String,
@@ -29,7 +29,7 @@ impl Order {
         }
     }
 
-    /// Of one thing.
+    /// An order of one item.
     pub(crate) fn of(sku: &str, quantity: u32) -> Self {
         Self {
             items: json!([{"sku": sku, "quantity": quantity}]),
@@ -70,7 +70,7 @@ impl Order {
             .await
     }
 
-    /// The ways that they can go.
+    /// The shipping options.
     pub(crate) async fn shipping(&self, world: &World) -> Value {
         let arguments = json!({
             "items": self.items,
@@ -80,7 +80,7 @@ impl Order {
         self.call(world, "shipping.quote_options", arguments).await
     }
 
-    /// The cheapest of them on which duties can be paid as they shall be.
+    /// The cheapest option with the incoterm of the order.
     #[track_caller]
     pub(crate) fn option(&self, shipping: &Value) -> String {
         let option = self.options(shipping).next();
@@ -92,7 +92,7 @@ impl Order {
         option.unwrap()
     }
 
-    /// Whether there is one at all.
+    /// True if there is such an option.
     pub(crate) fn has_option(&self, shipping: &Value) -> bool {
         self.options(shipping).next().is_some()
     }
@@ -133,7 +133,7 @@ impl Order {
             .await
     }
 
-    /// Everything up to the answers that a total rests on, with the shipping option chosen.
+    /// Everything up to the answers that a total rests on, with the shipping option selected.
     pub(crate) async fn prepare(&self, world: &World) -> Prepared {
         let cart_id = self.cart(world).await;
         let quote = self.quote(world).await;
@@ -211,7 +211,7 @@ impl Prepared {
     }
 }
 
-/// All evidence under one name.
+/// All evidence under one id.
 #[derive(Debug, Clone)]
 pub(crate) struct Bundled {
     pub(crate) prepared: Prepared,

@@ -1,4 +1,4 @@
-//! The user as a caller sees them: profile, addresses, and that nothing of it is readable where it should not be.
+//! The user as a caller sees them: profile, addresses, and where they are not readable.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ async fn the_first_address_is_the_default_one() {
             "POSTAL_CODE_REWRITTEN"
         ]
     );
-    // What was said with the address is still known in a call that says nothing.
+    // Data that came with the address is still known in a call that does not give it.
     let profile = world.call(PROFILE, json!({})).await;
     let mut profile = ok(&profile).clone();
     assert_eq!(profile["default_address_id"].take(), address_id);
@@ -118,7 +118,7 @@ async fn the_first_address_is_the_default_one() {
     "#);
 }
 
-/// What is not known is absent.
+/// Unknown fields are absent.
 #[tokio::test]
 async fn nobody_knows_a_new_user() {
     let world = World::new();
@@ -128,7 +128,7 @@ async fn nobody_knows_a_new_user() {
     assert_eq!(*ok(&addresses), json!({"addresses": []}));
 }
 
-/// A change counts the version, the same once more changes nothing, and there and back again is a change.
+/// A change increments the version, a repeat changes nothing, and a change there and back again counts as two.
 #[tokio::test]
 async fn an_address_changes_by_its_id() {
     let world = World::new();
@@ -156,7 +156,7 @@ async fn an_address_changes_by_its_id() {
     check_error(&stale, "CONFLICT", &details);
 }
 
-/// The default moves when another address is made it, and is listed first.
+/// The default changes when another address is made the default, and is listed first.
 #[tokio::test]
 async fn another_address_becomes_the_default_one() {
     let world = World::new();
@@ -181,7 +181,7 @@ async fn another_address_becomes_the_default_one() {
     assert_eq!(ok(&profile)["default_destination"], expected);
 }
 
-/// A4, A5: a dry run shows what would be kept and keeps nothing; a key makes one address of two calls.
+/// A4, A5: a dry run shows the address and stores nothing; a key makes one address of two calls.
 #[tokio::test]
 async fn dry_runs_and_keys() {
     let world = World::new();
@@ -201,7 +201,7 @@ async fn dry_runs_and_keys() {
     assert_eq!(ok(&again)["is_new"], true, "the first answer once more");
 }
 
-/// Another user's address is not found, like one that never was.
+/// Another user's address is answered exactly like a missing one.
 #[tokio::test]
 async fn addresses_are_of_their_user() {
     let world = World::new();
@@ -219,7 +219,7 @@ async fn addresses_are_of_their_user() {
     assert_eq!(*ok(&listed), json!({"addresses": []}));
 }
 
-/// What arrives is bounded: fifty addresses, and not one more.
+/// The number of addresses is bounded: fifty, and not one more.
 #[tokio::test]
 async fn the_fifty_first_address_is_refused() {
     // Ids that count from one are not fifty different ones in sixteen letters.
@@ -247,7 +247,7 @@ async fn the_fifty_first_address_is_refused() {
     );
 }
 
-/// Calls at the same moment are as if one came after the other: one address, and it is the default one.
+/// Parallel calls have the effect of calls in sequence: one address, and it is the default one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ten_parallel_adds_of_one_address_are_one() {
     let world = Arc::new(World::new());
@@ -266,8 +266,8 @@ async fn ten_parallel_adds_of_one_address_are_one() {
     assert_eq!(ok(&listed)["addresses"].as_array().unwrap().len(), 1);
 }
 
-/// A21, A22: an address goes by every way through the tools, well and badly written; then the database and the log
-/// are searched for it, byte for byte. It is in the replies, so it was there to be found.
+/// A21, A22: an address passes through the tools in every way, well and badly written; then the database and the log
+/// are searched for it, byte for byte. It is in the replies, so there was something to find.
 #[tokio::test]
 async fn no_address_is_readable_in_what_is_kept() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Draft orders in the words of ACP and UCP: held against schemas, and added up.
+//! Draft orders as ACP and UCP checkouts: validated against their schemas, and added up.
 
 use countersign_commerce::destination::Destination;
 use countersign_commerce::interop::{
@@ -29,7 +29,7 @@ fn validator(schema: &str) -> Validator {
     options.build(&schema).unwrap()
 }
 
-/// How much of duty, tax and fees is paid with the order.
+/// The part of duty, tax and fees that is paid with the order.
 #[derive(Debug, Clone, Copy)]
 enum Paid {
     All,
@@ -89,7 +89,7 @@ fn session(state: SessionState, currency: &str, paid: Paid) -> Session {
     }
 }
 
-/// Both pages, valid, with what they say about status and money.
+/// Checks that both pages are valid, and returns their status and amounts.
 #[track_caller]
 fn check(session: &Session, reader: &Reader<'_>) -> String {
     let (acp, ucp) = (
@@ -136,7 +136,7 @@ fn total(page: &Value) -> i64 {
     found[0]["amount"].as_i64().unwrap()
 }
 
-/// What the parts make; the amount before discounts is the subtotal once more.
+/// The sum of the parts; the amount before discounts repeats the subtotal.
 fn sum(page: &Value) -> i64 {
     let totals = page["totals"].as_array().unwrap().iter();
     let is_part = |it: &&Value| it["type"] != "total" && it["type"] != "items_base_amount";
@@ -173,7 +173,7 @@ fn the_schemas_say_no() {
     }
 }
 
-/// Each state in each way of paying duties: 4,499 + 950 = 5,449 for things and way; with 120 + 1,058 = 1,178 of
+/// Each state with each way of paying duties: 4,499 + 950 = 5,449 for items and shipping; with 120 + 1,058 = 1,178 of
 /// duty and tax and 600 of fees it is 7,227.
 #[test]
 fn every_state_is_a_valid_page() {
@@ -210,7 +210,7 @@ fn every_state_is_a_valid_page() {
     "#);
 }
 
-/// A currency without decimals, and one with three: amounts are whole numbers of the smallest unit all the same.
+/// A currency without decimals, and one with three: amounts are whole numbers of the smallest unit nevertheless.
 #[test]
 fn every_currency_is_a_valid_page() {
     for currency in ["JPY", "KWD", "usd"] {
@@ -668,14 +668,14 @@ async fn other_real_orders_are_valid_pages() {
     "#);
 }
 
-/// What is no summary is no page.
+/// JSON that is not a summary makes no page.
 #[test]
 fn only_a_summary_is_a_page() {
     let error = Session::read(&json!({"draft_order_id": "order_1"})).unwrap_err();
     assert_eq!(error.to_string(), "this is no summary of a draft order");
 }
 
-/// What does not add up is not shown at all.
+/// An order that does not add up is not shown at all.
 #[test]
 fn what_does_not_add_up_is_not_shown() {
     let right = session(SessionState::Open, "EUR", Paid::All);
@@ -694,7 +694,7 @@ fn what_does_not_add_up_is_not_shown() {
 }
 
 proptest! {
-    /// No page loses or makes a smallest unit, whatever an order costs and whoever is paid what.
+    /// No page loses or adds a smallest unit, whatever an order costs and to whomever it is paid.
     #[test]
     fn no_unit_is_lost(
         prices in proptest::collection::vec((1_u32..=50, 0_i64..=10_000_000), 1..8),
@@ -724,7 +724,7 @@ proptest! {
         for total in page["totals"].as_array().unwrap() {
             let lines = total["lines"].as_array().map(Vec::as_slice).unwrap_or_default();
             let sum: i64 = lines.iter().map(|line| line["amount"].as_i64().unwrap()).sum();
-            // The tax is told part by part where all of it is paid with the order; nothing else has parts.
+            // The tax is shown in parts if all of it is paid with the order; nothing else has parts.
             let is_parted = total["type"] == "tax" && order.due_on_delivery.amount == 0;
             prop_assert_eq!(!lines.is_empty(), is_parted, "{:#}", total);
             prop_assert!(!is_parted || total["amount"] == sum, "{total:#}");

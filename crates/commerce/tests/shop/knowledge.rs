@@ -1,4 +1,4 @@
-//! What the shop knows: whole replies, citations that hold, and the same answers from every store.
+//! The knowledge base: whole replies, valid citations, and the same answers from every store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::world::{World, check_error, clock, evidence, ok};
 const SEARCH: &str = "knowledge.search";
 const GET_CHUNK: &str = "knowledge.get_chunk";
 
-/// Two documents that say the same, written out here so that every number of a reply can be counted by hand.
+/// Two documents with the same content, written out here so that every number of a reply can be counted by hand.
 const POST_EN: &str = "<!-- id: post.en; language: en; date: 2026-11-16; title: Post; source: us -->\n\
     # Post\n\nParcels travel by road.\n\n## Batteries\n\nA power bank is a lithium battery. Not by air.\n";
 const POST_ZH: &str = "<!-- id: post.zh; language: zh; date: 2026-11-16; title: 邮寄; source: 我们 -->\n\
@@ -42,7 +42,7 @@ fn library(files: &[(&str, &str)]) -> Library {
     Library::of(files).unwrap()
 }
 
-/// A shop that knows this.
+/// A shop with this knowledge base.
 fn knowing(library: &Library) -> World {
     let clock = clock();
     let store = MemoryStore::with_clock(clock.clone()).keeping_log();
@@ -55,7 +55,7 @@ fn over(store: Arc<dyn Store>, library: &Library) -> World {
     World::on(store, clock(), |builder| builder.rules(rules))
 }
 
-/// A14, A15: what is found in English, with its citation; the record names the version of the texts and the document.
+/// A14, A15: a search in English, with its citation; the record names the version of the texts and the document.
 #[tokio::test]
 async fn an_english_question() {
     let world = knowing(&small());
@@ -162,7 +162,8 @@ async fn a_chinese_word_of_two_characters() {
     );
 }
 
-/// Words of both languages find texts of both; the language of the request comes first, one that is asked for stays alone.
+/// Words of both languages find texts of both; the language of the request comes first, a requested language stays
+/// alone.
 #[tokio::test]
 async fn a_mixed_question() {
     let world = knowing(&small());
@@ -307,7 +308,7 @@ async fn a_name_that_is_unknown_has_a_nearest_one() {
     check("qqqq", json!({"hint": "knowledge.search finds chunk_ids"})).await;
 }
 
-/// A14: where the store has another text than the document, nothing is answered.
+/// A14: if the text in the store differs from the document, there is no answer.
 #[tokio::test]
 async fn a_text_that_somebody_has_changed_is_not_cited() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock()).keeping_log());
@@ -379,7 +380,7 @@ async fn questions_are_answered() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Each part is found by the rarest of its own words, and its citation holds against the file alone.
+/// Each chunk is found by the rarest of its own words, and its citation is valid with the file alone.
 #[tokio::test]
 async fn every_part_is_found_by_its_own_words() {
     let library = Library::embedded().unwrap();
@@ -415,7 +416,7 @@ async fn every_part_is_found_by_its_own_words() {
     }
 }
 
-/// Against the file, and with nothing but the citation.
+/// Checks a citation with the file and nothing else.
 #[track_caller]
 fn check_citation(library: &Library, hit: &Value) {
     let citation: Citation = serde_json::from_value(hit["citation"].clone()).unwrap();
@@ -427,7 +428,7 @@ fn check_citation(library: &Library, hit: &Value) {
     assert!(!hit["snippet"].as_str().unwrap().is_empty());
 }
 
-/// Whatever is asked gets an answer, and every citation in it holds.
+/// Every question gets an answer, and every citation in it is valid.
 #[test]
 fn any_question_gets_citations_that_hold() {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -498,7 +499,7 @@ async fn every_store_gives_the_same_answer() {
     }
 }
 
-/// A16: an old answer can be computed again with the texts of its day; with those of today it shows what has changed.
+/// A16: an old answer can be computed again with the texts of its day; with those of today it shows the changes.
 #[tokio::test]
 async fn an_answer_can_be_computed_again() {
     let (store, clock) = (
@@ -542,8 +543,8 @@ async fn an_answer_can_be_computed_again() {
     );
 }
 
-/// A15: the version of the texts is the digest of what is in the rule set, as of every rule set that is no file, so
-/// that whoever keeps it can check it.
+/// A15: the version of the texts is the digest of the rule set, as of every rule set that is no file, so that a keeper
+/// of it can check it.
 #[test]
 fn the_version_is_the_digest_of_the_rule_set() {
     let files = RuleFiles::embedded().unwrap();
@@ -559,7 +560,7 @@ fn the_version_is_the_digest_of_the_rule_set() {
     assert!(rules.version("knowledge", embedded.version).is_some());
 }
 
-/// Operators bring their own texts; each document is named by the digest of its file.
+/// Operators bring their own texts; each document is identified by the digest of its file.
 #[tokio::test]
 async fn a_folder_is_a_library() {
     let folder = tempfile::tempdir().unwrap();

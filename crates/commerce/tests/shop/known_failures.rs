@@ -1,5 +1,4 @@
-//! What another implementation of the same standard was measured to get wrong: each line as a test, with the very
-//! same call.
+//! The measured failures of another implementation of the same standard: each one as a test, with the very same call.
 
 use std::sync::Arc;
 
@@ -259,7 +258,7 @@ async fn lost_updates_twenty_adds_are_twenty() {
     assert_eq!(ok(&cart)["lines"][0]["quantity"], 20);
 }
 
-/// A forged snapshot with a price of 0.01 was accepted; here only names are taken, and only of what was written.
+/// A forged snapshot with a price of 0.01 was accepted; here only ids are taken, and only of recorded answers.
 #[tokio::test]
 async fn evidence_a_forged_snapshot_buys_nothing() {
     let world = World::new();
@@ -281,8 +280,8 @@ async fn evidence_a_forged_snapshot_buys_nothing() {
     );
 }
 
-/// Evidence was updated in place, and its hash could not be recomputed. Here an answer is what it was, whatever
-/// happens to the cart afterwards.
+/// Evidence was updated in place, and its hash could not be recomputed. Here an answer never changes, whatever happens
+/// to the cart afterwards.
 #[tokio::test]
 async fn evidence_is_never_changed() {
     let world = World::new();
@@ -350,7 +349,7 @@ async fn compliance_fails_closed() {
     assert_eq!(ok(&check)["decision"], "blocked");
     let refused = order.prepare(&world).await.total(&world).await;
     check_error(&refused, "COMPLIANCE_BLOCKED", &json!({}));
-    // A place that no rule knows is not a free one.
+    // An unknown place is not a free one.
     let nowhere = Order {
         destination: json!({"country": "XX"}),
         ..Order::new()

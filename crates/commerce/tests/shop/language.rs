@@ -1,4 +1,4 @@
-//! What the shop says to a caller whose locale is Chinese. Codes, fields and names stay as they are.
+//! The texts of the shop for a caller whose locale is Chinese. Codes, fields and ids stay unchanged.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ async fn all(world: &World, calls: Vec<(&str, Value)>) -> String {
     lines.join("\n")
 }
 
-/// A cart that is not there, is empty or is too full; things that are not sold.
+/// A cart that is missing, empty or full; items that are not sold.
 #[tokio::test]
 async fn carts_and_catalog() {
     let world = World::new();
@@ -99,7 +99,7 @@ async fn carts_and_catalog() {
     "#);
 }
 
-/// What an order rests on: evidence, places, carriers and taxes.
+/// The answers that an order rests on: evidence, places, carriers and taxes.
 #[tokio::test]
 async fn grounds_of_an_order() {
     let world = World::new();
@@ -147,7 +147,7 @@ async fn grounds_of_an_order() {
     "#);
 }
 
-/// What surrounds it: missions, addresses, texts and events.
+/// Everything else: missions, addresses, texts and events.
 #[tokio::test]
 async fn the_rest() {
     let world = World::new();

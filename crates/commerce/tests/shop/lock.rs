@@ -1,4 +1,4 @@
-//! Price and stock of a draft order, held for a while: all of it or nothing, once, and never for too long.
+//! The lock on price and stock of a draft order: all items or none, once, and never for too long.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ async fn a_lock_is_one_lock_as_long_as_it_holds() {
     assert_eq!(ok(&again), ok(&first), "not longer, not twice");
     assert_eq!(again["ttl_seconds"], 1);
     assert_eq!(available(&world, "SKU-0001-01").await, 118);
-    // It ends by itself; then it is another one, and not longer than the order.
+    // It expires; the next one is another lock, and not longer than the order.
     world.advance_seconds(1);
     assert_eq!(available(&world, "SKU-0001-01").await, 120);
     world.advance_seconds(100);
@@ -47,7 +47,7 @@ async fn a_lock_is_one_lock_as_long_as_it_holds() {
     assert_eq!(available(&world, "SKU-0001-01").await, 118);
 }
 
-/// Others hold the last one: the loser is told when it may come free, and can have it then.
+/// Others hold the last one: the loser is told when it may become available, and can have it then.
 #[tokio::test]
 async fn who_comes_second_waits() {
     let world = World::new();
@@ -70,7 +70,7 @@ async fn who_comes_second_waits() {
     check_error(&refused, "CONFLICT", &expected);
     let alternatives = &refused["error"]["details"]["alternatives"];
     assert_eq!(alternatives[0]["sku"], "SKU-0012-01", "{refused:#}");
-    // Nobody gets a draft order for it meanwhile either.
+    // No other user gets a draft order for it meanwhile either.
     let draft = late.draft(&world).await;
     check_error(
         &draft,
@@ -83,7 +83,7 @@ async fn who_comes_second_waits() {
     check_error(&too_late, "CONFLICT", &json!({"reason": "stock"}));
 }
 
-/// One thing that cannot be had, and nothing of the order is held.
+/// If one item is not available, nothing of the order is locked.
 #[tokio::test]
 async fn all_of_an_order_is_held_or_nothing() {
     let world = World::new();
@@ -107,7 +107,7 @@ async fn all_of_an_order_is_held_or_nothing() {
     assert_eq!(available(&world, "SKU-0012-01").await, 27);
 }
 
-/// The price of a draft order stands, whatever becomes of the list.
+/// The price of a draft order stays the same, whatever happens to the list price.
 #[tokio::test]
 async fn the_price_of_a_draft_order_stands() {
     let world = World::new();
@@ -132,7 +132,7 @@ async fn the_price_of_a_draft_order_stands() {
     assert_eq!(ok(&intent)["amount"], total);
 }
 
-/// A4: a dry run shows the lock and holds nothing.
+/// A4: a dry run shows the lock and locks nothing.
 #[tokio::test]
 async fn a_dry_run_holds_nothing() {
     let world = World::new();
@@ -158,7 +158,7 @@ async fn nobody_locks_the_order_of_another() {
     check_error(&unknown, "NOT_FOUND", &json!({"field": "/draft_order_id"}));
 }
 
-/// A cart is bought once: a newer draft order of it takes what an older one holds, in the same commit.
+/// A cart is bought once: a newer draft order of it takes over the lock of an older one, in the same commit.
 #[tokio::test]
 async fn a_newer_order_of_the_same_cart_takes_the_lock() {
     let world = World::new();
@@ -192,7 +192,7 @@ async fn a_newer_order_of_the_same_cart_takes_the_lock() {
     assert_eq!(available(&world, "SKU-0012-02").await, 1);
 }
 
-/// Another cart of the same user is another purchase: it waits, and is told for whom.
+/// Another cart of the same user is another purchase: it waits, and is told that the user's own order holds the item.
 #[tokio::test]
 async fn another_cart_of_the_same_user_waits() {
     let world = World::new();
@@ -222,7 +222,7 @@ async fn another_cart_of_the_same_user_waits() {
     assert!(message.contains("others hold"), "{message}");
 }
 
-/// Where one lock that ends is not enough, the caller waits for as many as it takes.
+/// If one expiring lock does not free enough, the caller is told to wait for as many as it takes.
 #[tokio::test]
 async fn who_waits_is_told_when_enough_are_free() {
     let world = World::new();
@@ -248,7 +248,7 @@ async fn who_waits_is_told_when_enough_are_free() {
     assert_eq!(available(&world, "SKU-0002-02").await, 1);
 }
 
-/// How many there are says the shop, also of things that somebody has held before.
+/// The shop gives the quantity on hand, also of items that were locked before.
 #[tokio::test]
 async fn a_shop_that_is_filled_up_has_more() {
     let world = World::new();

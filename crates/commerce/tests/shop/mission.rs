@@ -1,4 +1,4 @@
-//! Missions: what a user wants, kept over several visits, and changed by nobody unseen.
+//! Missions: a user's goal, kept over several visits, with no lost changes.
 
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ async fn a_mission_names_its_draft_order() {
     check_error(&foreign, "NOT_FOUND", &json!({"field": "/draft_order_id"}));
 }
 
-/// Who changes what somebody else has changed is told so, and nothing is lost.
+/// A change based on an outdated version is refused, and nothing is lost.
 #[tokio::test]
 async fn a_change_of_an_older_version_is_refused() {
     let world = World::new();
@@ -141,7 +141,7 @@ async fn a_change_of_an_older_version_is_refused() {
     check_error(&late, "CONFLICT", &expected);
 }
 
-/// Of many changes of one version at the same moment one is made.
+/// Of many parallel changes of one version one is made.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_changes_at_once_one_is_made() {
     let world = Arc::new(World::new());
@@ -185,7 +185,7 @@ async fn what_is_over_stays_over() {
     check(&["paused", "open", "done"], "open", "/mission_id").await;
     check(&["cancelled"], "paused", "/mission_id").await;
     check(&["canceled"], "done", "/mission_id").await;
-    // What is as it was is no change.
+    // Setting the same value again is no change.
     check(&["paused"], "paused", "").await;
     check(&[], "finished", "/status").await;
 }
@@ -241,7 +241,7 @@ async fn no_more_notes_than_are_kept() {
     check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/note"}));
 }
 
-/// The newest are listed, not the first that were made; and there is an end to them.
+/// The newest are listed, not the first that were made; and their number is limited.
 #[tokio::test]
 async fn the_newest_are_listed_and_there_is_an_end() {
     let world = World::new();
@@ -261,7 +261,7 @@ async fn the_newest_are_listed_and_there_is_an_end() {
     assert_eq!(goals, expected);
     let more = world.call("mission.create", json!({"goal": "more"})).await;
     check_error(&more, "INVALID_ARGUMENT", &json!({"field": "/goal"}));
-    // What is paused is still to be done; what is over makes room.
+    // A paused mission still counts; a finished one makes room.
     let paused = update(&world, &newest, json!({"status": "paused"})).await;
     let more = world.call("mission.create", json!({"goal": "again"})).await;
     check_error(&more, "INVALID_ARGUMENT", &json!({"field": "/goal"}));
@@ -269,7 +269,7 @@ async fn the_newest_are_listed_and_there_is_an_end() {
     mission_of(&world, "room").await;
 }
 
-/// A4, A18: a dry run shows what would be and changes nothing; the same call again is the same mission.
+/// A4, A18: a dry run shows the result and changes nothing; the same call again is the same mission.
 #[tokio::test]
 async fn dry_runs_and_repeats() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Events of an agent: evidence, and nothing personal in it.
+//! Events of an agent: evidence without personal data.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ async fn the_record_of_the_call_is_the_event() {
     "#);
 }
 
-/// A21: what looks personal is replaced in the answer; the record has nothing of what was said, and nobody but the
+/// A21: everything that looks personal is replaced in the answer; the record has no text of the event, and only the
 /// owner of the key can read it.
 #[tokio::test]
 async fn nothing_personal_is_kept_in_the_clear() {
@@ -84,7 +84,7 @@ async fn nothing_personal_is_kept_in_the_clear() {
     let id = evidence(&reply).parse().unwrap();
     let stored = store.record(&id).await.unwrap().unwrap();
     let record: Value = serde_json::from_slice(&stored.leaf).unwrap();
-    // The record goes further than the answer: it has nothing that somebody can word.
+    // The record goes further than the answer: it has no free text at all.
     let commitments: Vec<&String> = record["arguments"].as_object().unwrap().keys().collect();
     assert_eq!(commitments, ["commitment"]);
     let whole = format!("{stored:?}");
@@ -115,7 +115,7 @@ async fn what_is_no_event_is_refused() {
     check(many, "/attributes").await;
 }
 
-/// An agent in a loop is told when to come back; another user is not kept waiting.
+/// An agent in a loop is told when to come back; another user does not have to wait.
 #[tokio::test]
 async fn the_pace_is_bounded() {
     let world = World::new();
@@ -131,7 +131,7 @@ async fn the_pace_is_bounded() {
     ok(&world.call(TOOL, event(120)).await);
 }
 
-/// A4, A18: the same key is the same event, and a dry run counts for nothing.
+/// A4, A18: the same key is the same event, and a dry run does not count.
 #[tokio::test]
 async fn repeats_and_dry_runs_are_no_new_events() {
     let world = World::new();

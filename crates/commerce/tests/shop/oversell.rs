@@ -1,5 +1,5 @@
-//! Two users never buy the same thing: whoever races for the last ones, in memory, in SQLite, and in two processes
-//! on one PostgreSQL, not more are held than there are.
+//! Two users never buy the same item: in races for the last ones, in memory, in SQLite, and in two processes on one
+//! PostgreSQL, the locked quantity never exceeds the stock.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::world::{World, check_error, clock, ok};
 
 const LOCK: &str = "checkout.lock_price_and_stock";
 
-/// One shop, served by as many executors as there are stores, each as if it were a process of its own.
+/// One shop, served by one executor for each store, each as if it were a process of its own.
 fn shop(stores: Vec<Arc<dyn Store>>) -> Vec<Arc<World>> {
     let clock = clock();
     let world = |store| {
@@ -47,7 +47,7 @@ async fn on_postgres() -> Vec<Arc<World>> {
     shop(stores)
 }
 
-/// How many race, for what, and how many of them can have it.
+/// A race: the number of users, the item and quantity that each wants, and the number of winners.
 #[derive(Clone, Copy)]
 struct Race {
     users: usize,
@@ -56,7 +56,7 @@ struct Race {
     winners: usize,
 }
 
-/// Everybody has a draft order; all of them lock at once, each with two calls.
+/// Every user has a draft order; all of them lock at once, each with two calls.
 async fn run(worlds: &[Arc<World>], race: Race) {
     let mut drafting = JoinSet::new();
     for user in 0..race.users {
@@ -82,12 +82,12 @@ async fn run(worlds: &[Arc<World>], race: Race) {
     }
     let replies = locking.join_all().await;
     check_winners(race, &replies);
-    // Not one of them was a slip: nobody else can have any more, and what is held is held once.
+    // The locks are real: no other user can have any more, and each quantity is locked once.
     let left = available(&worlds[0], race.sku).await;
     let on_hand = on_hand(&worlds[0], race.sku);
     let held = u32::try_from(race.winners).unwrap() * race.quantity;
     assert_eq!(left, on_hand - held);
-    // Everything comes back by itself.
+    // All locks expire.
     worlds[0].advance_seconds(900);
     assert_eq!(available(&worlds[0], race.sku).await, on_hand);
 }
@@ -178,7 +178,7 @@ async fn nobody_oversells_in_two_processes_on_postgres() {
     }
 }
 
-/// A18, A19: ten parallel orders with one key, through both processes: one order, and no other answer than it or
+/// A18, A19: ten parallel orders with one key, through both processes: one order, and each reply is that order or says
 /// that it is being made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_key_is_one_order_in_every_store() {
@@ -229,8 +229,8 @@ async fn twenty_adds_are_twenty_in_every_store() {
     }
 }
 
-/// Locks end one after the other while everybody keeps trying: at no moment more are held than there are, and nothing
-/// that has come free stays unused.
+/// Locks expire one after the other while all users keep trying: the locked quantity never exceeds the stock, and
+/// nothing that has become available stays unused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nobody_oversells_while_locks_end() {
     let worlds = in_memory();

@@ -7,7 +7,7 @@ use crate::world::{World, check_error, ok};
 
 const TOOL: &str = "payment.create_payment_intent";
 
-/// A draft order, and what its payment takes.
+/// A draft order, and the arguments of its payment.
 async fn drafted(world: &World) -> (String, Value) {
     let draft = Order::new().draft(world).await;
     let id = ok(&draft)["draft_order_id"].as_str().unwrap().to_owned();
@@ -34,12 +34,12 @@ async fn a_payment_needs_the_user_twice() {
     let asked = world.call(TOOL, pay.clone()).await;
     check_error(&asked, "NEEDS_USER_CONFIRMATION", &json!({}));
     let question = world.questions("u_1").await.remove(0);
-    // What the user reads is what the order costs, and not a hundred times that.
+    // The question shows the total of the order, and not a hundred times that.
     assert_eq!(
         json!(question.ceiling),
         json!({"amount": "10999", "currency": "EUR", "unit": "minor", "text": "EUR 109.99"})
     );
-    // U2: what is bought, for how much, where it goes, and what does not come back.
+    // U2: the items, the price, the destination, and the irreversible effects.
     let words = question.question.expect("the tool says what it is");
     assert_eq!(words.title, "Prepare the payment of EUR 109.99");
     let lines = words.lines.iter();
@@ -100,7 +100,7 @@ async fn a_payment_needs_the_user_twice() {
     assert_eq!(ok(&world.call(TOOL, pay).await), &prepared["data"]);
 }
 
-/// A13: there is no tool that takes the money, by whatever name.
+/// A13: there is no tool that takes the money, by any name.
 #[tokio::test]
 async fn no_tool_takes_money() {
     let world = World::new();
@@ -121,7 +121,7 @@ async fn no_tool_takes_money() {
     assert_eq!(payments, [TOOL]);
 }
 
-/// A13: what the user confirms has to be what the order costs; the user is not asked about anything else.
+/// A13: the confirmed amount has to be the total of the order; the user is not asked about any other.
 #[tokio::test]
 async fn another_amount_is_refused_with_the_right_one() {
     let world = World::new();
@@ -151,7 +151,7 @@ async fn another_amount_is_refused_with_the_right_one() {
     check_error(&negative, "INVALID_ARGUMENT", &json!({"field": "/amount"}));
 }
 
-/// Only what is held can be paid for, and only as long as it is.
+/// Only a locked order can be paid for, and only until the lock expires.
 #[tokio::test]
 async fn a_payment_needs_a_lock_that_holds() {
     let world = World::new();
@@ -219,7 +219,7 @@ async fn the_record_of_an_intent_names_what_it_was_computed_from() {
     assert_eq!(links.len(), 5, "{links:#?}");
 }
 
-/// A4: a dry run shows what would be, asks nobody, and prepares nothing.
+/// A4: a dry run shows the result, asks no user, and prepares nothing.
 #[tokio::test]
 async fn a_dry_run_prepares_nothing() {
     let world = World::new();

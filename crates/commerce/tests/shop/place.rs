@@ -1,4 +1,4 @@
-//! Places as callers name them: one normal form for every tool, and no place where there is none.
+//! Places as callers name them: one normal form for every tool, and a refusal of places that do not exist.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn to(destination: &Value) -> Value {
     json!({"items": [{"sku": "SKU-0005-01"}], "destination": destination})
 }
 
-/// However a place is written, each tool answers with the same form of it, so that answers fit each other.
+/// However a place is written, each tool answers with the same form of it, so that answers agree.
 #[tokio::test]
 async fn one_form_for_every_tool() {
     let world = World::new();
@@ -45,7 +45,7 @@ async fn one_form_for_every_tool() {
     }
 }
 
-/// A place that cannot be is refused by every tool, with the field and an example, and is not quoted.
+/// An impossible place is refused by every tool, with the field and an example, and is not quoted.
 #[tokio::test]
 async fn what_is_no_place() {
     let world = World::new();
@@ -85,7 +85,8 @@ async fn what_is_no_place() {
     );
 }
 
-/// What a seller does not send to a country cannot be shipped there: the offer says to which countries it is sent.
+/// An item that its seller does not send to a country cannot be shipped there: the offer names the countries that it is
+/// sent to.
 #[tokio::test]
 async fn what_the_seller_does_not_send_there() {
     let world = World::new();
@@ -99,7 +100,7 @@ async fn what_the_seller_does_not_send_there() {
     check_error(&reply, "INVALID_ARGUMENT", &expected);
 }
 
-/// Too many of what a service takes are too many, and not forbidden.
+/// Too large a quantity of goods that a service takes is reported as too much, and not as forbidden.
 #[tokio::test]
 async fn too_many_power_banks() {
     let world = World::new();
@@ -115,7 +116,7 @@ async fn too_many_power_banks() {
     assert!(hint.contains("fewer"), "{hint}");
 }
 
-/// A country that there is not is said to be none, where nothing found would look like nothing sold.
+/// An unknown country is refused: an empty result would look like nothing for sale.
 #[tokio::test]
 async fn offers_for_no_country() {
     let world = World::new();
@@ -129,7 +130,7 @@ async fn offers_for_no_country() {
     assert_eq!(ok(&uk)["total"], ok(&gb)["total"]);
 }
 
-/// A rate is named once, however many things were converted with it.
+/// A rate is named once, however many items were converted with it.
 #[tokio::test]
 async fn a_rate_is_named_once() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Laws of prices, for any basket, currency and moment.
+//! Properties of prices, for any basket, currency and time.
 
 use countersign::rules::Rules;
 use countersign_commerce::fx::Rates;
@@ -50,7 +50,7 @@ impl Books {
         pricer.price(&Basket::of(items, "/items").unwrap()).unwrap()
     }
 
-    /// Half a smallest unit is as near as a whole number of them can come; this is told by whole numbers alone.
+    /// Checks that a price is at most half a smallest unit from the exact one, with whole numbers alone.
     fn check_unit(&self, line: &QuoteLine) {
         let (from, to) = (&line.list_price, &line.unit_price);
         let percent_off = line
@@ -132,7 +132,7 @@ fn check_laws(books: &Books, priced: &Priced) {
     assert!(of_one && priced.subtotal.currency == priced.currency);
 }
 
-/// Everything that is sold can be priced in every currency that there is a rate for.
+/// Every item can be priced in every currency that has a rate.
 #[test]
 fn every_item_in_every_currency() {
     let books = Books::embedded();
@@ -149,7 +149,7 @@ fn every_item_in_every_currency() {
     }
 }
 
-/// What the price list names is sold.
+/// Every item and category that the price list names exists.
 #[test]
 fn the_price_list_names_what_there_is() {
     let books = Books::embedded();
@@ -180,7 +180,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The subtotal is the sum of its lines, nothing is negative, a price is rounded once, and the same question has
-    /// the same answer: at any moment of the month, in any order, in any currency.
+    /// the same answer: at any time of the month, in any order, in any currency.
     #[test]
     fn totals_add_up(
         picks in prop::collection::vec((any::<prop::sample::Index>(), 1_u32..=40), 1..20),

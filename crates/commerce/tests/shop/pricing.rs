@@ -138,7 +138,7 @@ async fn a_quote_in_the_currency_of_the_request() {
     "#);
 }
 
-/// The price moves while the quote holds, and the quote says so.
+/// The price changes while the quote is valid, and the quote says so.
 #[tokio::test]
 async fn a_flash_sale_ends() {
     let world = World::new();
@@ -189,7 +189,7 @@ async fn a_flash_sale_ends() {
     assert_eq!(ok(&reply)["lines"][0]["unit_price"]["amount"], 12_900);
 }
 
-/// What an existing implementation made 32 of: a text and a number of the same thing are five of it.
+/// An existing implementation made 32 of these: a text and a number of the same item are five of it.
 #[tokio::test]
 async fn quantities_are_added_as_numbers() {
     let world = World::new();
@@ -207,7 +207,7 @@ async fn quantities_are_added_as_numbers() {
     assert_eq!(reply["warnings"][0]["code"], "TEXT_TO_INTEGER");
 }
 
-/// What an existing implementation made −99.94999999999999 of: every number of a quote is whole.
+/// An existing implementation made −99.94999999999999 of this: every number of a quote is whole.
 #[tokio::test]
 async fn amounts_are_whole_numbers() {
     fn check(value: &Value) {
@@ -229,7 +229,7 @@ async fn amounts_are_whole_numbers() {
     }
 }
 
-/// What an existing implementation made a quote of −99.95 of.
+/// An existing implementation made a quote of −99.95 of this.
 #[tokio::test]
 async fn quantities_out_of_range_are_refused_with_their_path() {
     let world = World::new();
@@ -265,8 +265,8 @@ async fn what_is_not_sold_is_not_found() {
     check_error(&reply, "INVALID_ARGUMENT", &json!({"field": "/currency"}));
 }
 
-/// A16: a quote is a pure rule. It can be computed again after its promotion has ended, and with another price list
-/// the difference shows.
+/// A16: a quote is a pure rule. It can be computed again after its promotion has ended, and with another price list the
+/// difference shows.
 #[tokio::test]
 async fn a_quote_can_be_computed_again() {
     let clock = clock();

@@ -1,4 +1,4 @@
-//! Rules as files: versions, and what is refused.
+//! Rule files: versions, and refusals.
 
 use countersign::rules::Rules;
 use countersign_commerce::rulebook::RuleFiles;
@@ -24,7 +24,7 @@ fn a_changed_byte_is_another_version() {
     assert!(changed.version("fx", before).is_some());
 }
 
-/// What comes with the program is not looked at when it starts, so it is looked at here.
+/// Files of the program are not checked when it starts, so they are checked here.
 #[test]
 fn every_file_of_the_program_can_be_used() {
     let embedded = RuleFiles::embedded().unwrap();
@@ -68,7 +68,7 @@ fn what_cannot_be_used_says_why() {
     }
 }
 
-/// What a call would read is what is looked at: a file that is taken can be used.
+/// The check reads a file as a call does: an accepted file can be used.
 #[test]
 fn unquoted_decimals_are_refused_in_every_rule_set() {
     let quoted = |text: &str| {
@@ -100,7 +100,7 @@ fn unquoted_decimals_are_refused_in_every_rule_set() {
     );
 }
 
-/// Rules that did not come from a checked file and cannot be read are the same the next time.
+/// A call with invalid rules that did not come from a checked file is not retryable, because they stay the same.
 #[tokio::test]
 async fn rules_that_cannot_be_read_are_no_reason_to_try_again() {
     let rules = RuleFiles::embedded().unwrap().rules().unwrap();
@@ -116,7 +116,8 @@ async fn rules_that_cannot_be_read_are_no_reason_to_try_again() {
     assert_eq!(reply["error"]["details"]["retryable"], false, "{reply}");
 }
 
-/// Whoever names a folder means it: what brings nothing, or cannot be meant, is told.
+/// The operator expects the files of a folder to be loaded: a folder without rules, or with misplaced ones, is an
+/// error.
 #[test]
 fn a_folder_that_brings_nothing_is_refused() {
     #[track_caller]
@@ -172,7 +173,8 @@ fn a_folder_that_brings_nothing_is_refused() {
     }
 }
 
-/// A label gives the order within a folder, and no more: a folder overtakes the program whatever its labels are.
+/// A label gives the order within a folder, and no more: a folder takes precedence over the program whatever its labels
+/// are.
 #[test]
 fn the_last_label_of_a_folder_is_in_force() {
     let folder = tempfile::tempdir().unwrap();

@@ -16,8 +16,8 @@ use crate::world::{World, check_error, clock, evidence, ok};
 
 const TOOL: &str = "shipping.quote_options";
 
-/// A8, A14: the answer has a window and evidence that names its rules. The weight is that of the item itself: 95 g,
-/// and never a default (known failure "shipping weight").
+/// A8, A14: the answer has a TTL and evidence that names its rules. The weight is that of the item itself: 95 g, and
+/// never a default (known failure "shipping weight").
 #[tokio::test]
 async fn earbuds_to_germany() {
     let world = World::new();
@@ -170,7 +170,7 @@ async fn earbuds_to_germany() {
     "#);
 }
 
-/// Where nothing is left, the error says what is in the way: the country, or the goods with what can be done.
+/// If no option is left, the error names the obstacle: the country, or the goods with their remedies.
 #[tokio::test]
 async fn where_nobody_goes() {
     let world = World::new();
@@ -243,7 +243,7 @@ async fn where_nobody_goes() {
 
 const VALIDATE: &str = "shipping.validate_address";
 
-/// A whole reply: normal form, label, what is known about getting there, and what was changed.
+/// A whole reply: normal form, label, deliverability, and changes.
 #[tokio::test]
 async fn an_address_in_highland_scotland() {
     let world = World::new();
@@ -395,7 +395,7 @@ async fn an_address_with_several_faults() {
     );
 }
 
-/// A16: an old answer can be computed again, and what other rules would have said is shown beside it.
+/// A16: an old answer can be computed again, and the result under other rules is shown beside it.
 #[tokio::test]
 async fn options_can_be_computed_again() {
     let clock = clock();

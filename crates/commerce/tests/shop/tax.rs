@@ -1,5 +1,5 @@
-//! Duties and taxes as a caller sees them: whole replies, what is refused, and what a recorded estimate becomes under
-//! other rules. The arithmetic is shown beside the code, in worked examples.
+//! Duties and taxes as a caller sees them: whole replies, refusals, and the replay of a recorded estimate under other
+//! rules. The arithmetic is shown beside the code, in worked examples.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ struct Grounds {
     shipping: String,
 }
 
-/// What an estimate can rest on.
+/// The quote and the options that an estimate can rest on.
 async fn grounds(world: &World, items: &Value, destination: &Value, currency: &str) -> Grounds {
     let arguments = json!({"items": items, "currency": currency});
     let quote = world.call("pricing.get_realtime_quote", arguments).await;
@@ -41,7 +41,7 @@ async fn grounds(world: &World, items: &Value, destination: &Value, currency: &s
     }
 }
 
-/// The names of the sources of a reply, which are then left out of it: their digests are those of whole files.
+/// The names of the sources of a reply, which are then removed from it: their digests are those of whole files.
 fn take_sources(reply: &mut Value) -> Vec<String> {
     let sources = reply["evidence"]["sources"].take();
     let sources = sources.as_array().unwrap().iter();
@@ -50,7 +50,7 @@ fn take_sources(reply: &mut Value) -> Vec<String> {
         .collect()
 }
 
-/// A8, A14, A15: an estimate from a quote and a shipping option has a window, and evidence that names its rules.
+/// A8, A14, A15: an estimate from a quote and a shipping option has a TTL, and evidence that names its rules.
 #[tokio::test]
 async fn germany_by_quote_and_shipping() {
     let world = World::new();
@@ -217,8 +217,7 @@ async fn germany_by_quote_and_shipping() {
     "#);
 }
 
-/// Texts for people are in their language; codes, methods and rules never change. The state may be named as people
-/// name it.
+/// Texts for people are in their language; codes, methods and rules never change. The state may be given by its name.
 #[tokio::test]
 async fn california_in_chinese() {
     let world = World::new();
@@ -526,7 +525,7 @@ async fn japan_in_yen() {
     "#);
 }
 
-/// Who pays does not change what is due, only to whom.
+/// The incoterm does not change the amounts that are due, only to whom they are paid.
 #[tokio::test]
 async fn ddp_and_dap_are_the_same_amounts() {
     async fn check(sku: &str, country: &str) {
@@ -568,7 +567,7 @@ async fn ddp_and_dap_are_the_same_amounts() {
     check("SKU-0007-01", "CH").await;
 }
 
-/// What cannot be estimated says which argument, and what would do.
+/// A refused estimate names the argument, and a valid value.
 #[tokio::test]
 async fn wrong_arguments() {
     #[track_caller]
@@ -627,7 +626,7 @@ async fn wrong_arguments() {
     check(&reply, "INVALID_ARGUMENT", "/currency", "EUR");
 }
 
-/// What an estimate rests on has to fit: the same items, destination, cart and currency, of the same user.
+/// The answers that an estimate rests on have to fit: the same items, destination, cart and currency, of the same user.
 #[tokio::test]
 async fn grounds_that_do_not_fit() {
     let world = World::new();
@@ -686,7 +685,7 @@ async fn grounds_that_do_not_fit() {
     .await;
     let other_cart = json!({"quote_snapshot_id": evidence(&of_cart), "cart_id": "cart_2"});
     check(other_cart, invalid, "/cart_id").await;
-    // The evidence of another tool, and a name that is none.
+    // The evidence of another tool, and an id that is none.
     check(
         json!({"quote_snapshot_id": grounds.shipping}),
         invalid,
@@ -699,13 +698,13 @@ async fn grounds_that_do_not_fit() {
         "/quote_snapshot_id",
     )
     .await;
-    // Another user's evidence is as good as none.
+    // Another user's evidence is answered exactly like a missing one.
     let arguments = json!({"quote_snapshot_id": grounds.quote, "destination": destination});
     let reply = world.call_as("u_2", TOOL, arguments, json!({})).await;
     check_error(&reply, "NOT_FOUND", &json!({"field": "/quote_snapshot_id"}));
 }
 
-/// A8: what is past its window is not built on; the old amount comes with the refusal.
+/// A8: an answer whose TTL is over is refused; the old amount comes with the refusal.
 #[tokio::test]
 async fn what_is_too_old_is_refused() {
     let world = World::new();
@@ -739,8 +738,8 @@ async fn what_is_too_old_is_refused() {
     );
 }
 
-/// A15, A16: a recorded estimate is computed again to the byte with the rules of its record. Under the rules of before
-/// it would have been another, and the replay says where.
+/// A15, A16: a recorded estimate is computed again to the byte with the rules of its record. Under the earlier rules it
+/// would have been another, and the replay shows the differences.
 #[tokio::test]
 async fn a_recorded_estimate_is_replayed() {
     let (clock, master) = (clock(), Arc::new(MasterKey::from_bytes(&[7; 32])));
@@ -777,7 +776,7 @@ async fn a_recorded_estimate_is_replayed() {
 
     let verdict = computed(embedded.rules().unwrap(), RulesAt::InForce).await;
     assert_eq!(verdict, Verdict::Identical);
-    // Other rules are in force, and those of the record are still at hand.
+    // Other rules are in force, and those of the record are still loaded.
     let verdict = computed(before.rules().unwrap(), RulesAt::Recorded).await;
     assert_eq!(verdict, Verdict::Identical);
     let Verdict::Drift(differences) = computed(before.rules().unwrap(), RulesAt::InForce).await
@@ -912,7 +911,7 @@ fn rules_are_checked_when_they_are_loaded() {
         "method = \"magic\"",
         "unknown variant `magic`",
     );
-    // What no regime fits would have no answer.
+    // Goods that fit no regime would have no answer.
     check(
         "id = \"standard\"\n",
         "id = \"standard\"\nfrom = [\"US\"]\n",

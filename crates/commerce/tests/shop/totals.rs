@@ -1,5 +1,4 @@
-//! Whatever is bought and wherever it goes: the total is the sum of its parts, and the same from the cart to the
-//! payment.
+//! For every order and destination: the total is the sum of its parts, and the same from the cart to the payment.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use crate::flow::Order;
 use crate::world::{World, check_error, ok};
 
-/// What somebody buys: one to four things, anywhere.
+/// An order of one to four items, to any place.
 fn orders() -> impl Strategy<Value = Order> {
     let things = (1_u32..=12, 1_u32..=5);
     let items = prop::collection::vec(things, 1..=4);
@@ -45,10 +44,10 @@ fn orders() -> impl Strategy<Value = Order> {
     )
 }
 
-/// Goes the whole way; false where it is refused for a reason that is no defect.
+/// Goes the whole way; false if it is refused for a reason that is no defect.
 async fn goes_through(world: &World, order: &Order) -> bool {
     let shipping = order.shipping(world).await;
-    // Nobody carries all of it together.
+    // No service carries all of it together.
     if shipping["ok"] != true || !order.has_option(&shipping) {
         return false;
     }

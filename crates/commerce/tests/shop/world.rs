@@ -1,4 +1,4 @@
-//! What every test here stands on: all tools, the rules that come with the program, an executor that is exact.
+//! The base of every test here: all tools, the rules of the program, and a deterministic executor.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +15,7 @@ use countersign_evidence::seal::MasterKey;
 use countersign_evidence::tree::leaf_hash;
 use serde_json::{Value, json};
 
-/// Read once for all tests.
+/// The rules, read once for all tests.
 static RULES: LazyLock<Rules> = LazyLock::new(|| RuleFiles::embedded().unwrap().rules().unwrap());
 
 pub(crate) struct World {
@@ -25,14 +25,14 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// In memory.
+    /// A world in memory.
     pub(crate) fn new() -> Self {
         let clock = clock();
         let store = MemoryStore::with_clock(clock.clone()).keeping_log();
         Self::on(Arc::new(store), clock, |builder| builder)
     }
 
-    /// On a store, with other parts.
+    /// A world on a store, with other parts.
     pub(crate) fn on(
         store: Arc<dyn Store>,
         clock: Arc<ManualClock>,
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// The same shop after its operator has changed a file of rules: the same store, the same moment.
+    /// The same shop after its operator has changed a rule file: the same store, the same time.
     pub(crate) fn with_rules(&self, name: &str, text: String) -> Self {
         let files = RuleFiles::embedded().unwrap();
         let rules = files
@@ -68,7 +68,7 @@ impl World {
         })
     }
 
-    /// What the user is asked.
+    /// The pending approvals of a user.
     pub(crate) async fn questions(&self, user: &str) -> Vec<Approval> {
         let pending = Wanted {
             state: Some(ApprovalState::Pending),
@@ -79,7 +79,7 @@ impl World {
         approvals.list(&by, &pending).await.unwrap()
     }
 
-    /// The user says yes to everything that is asked.
+    /// Approves all pending approvals as the user.
     pub(crate) async fn approve_all(&self, user: &str) {
         let by = Principal::user(user);
         let approvals = self.executor.approvals();
@@ -134,7 +134,7 @@ pub(crate) fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::starting_at(start))
 }
 
-/// The name of a reply's evidence.
+/// The id of a reply's evidence.
 #[track_caller]
 pub(crate) fn evidence(reply: &Value) -> String {
     let id = &reply["evidence"]["snapshot_id"];
@@ -149,7 +149,7 @@ pub(crate) fn ok(reply: &Value) -> &Value {
     &reply["data"]
 }
 
-/// The code of a refusal, and the particulars that are asked about.
+/// Checks the code of a refusal, and these of its details.
 #[track_caller]
 pub(crate) fn check_error(reply: &Value, code: &str, details: &Value) {
     assert_eq!(reply["error"]["code"], code, "{reply:#}");
@@ -161,7 +161,7 @@ pub(crate) fn check_error(reply: &Value, code: &str, details: &Value) {
     }
 }
 
-/// The same without digests of rules and shop, which have versions of their own to be tested.
+/// The value without digests of rules and shop, whose versions have tests of their own.
 pub(crate) fn without_digests(mut value: Value) -> Value {
     match &mut value {
         Value::String(text) if text.starts_with("sha256:") => json!("[digest]"),

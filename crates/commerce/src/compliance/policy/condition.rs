@@ -1,5 +1,5 @@
-//! Conditions and whether they hold. There are three answers: what nobody has said is neither true nor false,
-//! and a rule that needs it cannot be decided.
+//! Conditions and their evaluation, with three results: a fact that is not given is neither true nor false, and a rule
+//! that needs it cannot be decided.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use super::country::Countries;
 use super::fact::{Fact, Facts, Known};
 
-/// What has to hold.
+/// A condition of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
     All(Vec<Condition>),
@@ -35,7 +35,7 @@ impl Condition {
     }
 }
 
-/// What is asked about a fact.
+/// A test of a fact.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Test {
     Eq(Scalar),
@@ -53,7 +53,7 @@ pub(super) enum Test {
     InGroup(Countries),
 }
 
-/// What a fact is compared with.
+/// A value that a fact is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Scalar {
     Text(String),
@@ -61,17 +61,17 @@ pub(super) enum Scalar {
     Flag(bool),
 }
 
-/// Whether a condition holds.
+/// The result of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::compliance) enum Truth {
     Holds,
     Fails,
-    /// That depends on facts that nobody has said.
+    /// The result depends on these facts, which are not given.
     Unknown(BTreeSet<String>),
 }
 
 impl Truth {
-    /// Both: one that fails is enough, whatever the other one is.
+    /// Both: if one of them fails, the result is `Fails`, whatever the other one is.
     pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Fails, _) | (_, Self::Fails) => Self::Fails,
@@ -83,7 +83,7 @@ impl Truth {
         }
     }
 
-    /// The other way round; what is not known stays so.
+    /// The opposite; unknown stays unknown.
     pub(super) fn negated(self) -> Self {
         match self {
             Self::Holds => Self::Fails,
@@ -100,14 +100,14 @@ impl From<bool> for Truth {
 }
 
 impl Facts<'_> {
-    /// Whether a condition holds for them.
+    /// Evaluates a condition.
     pub(super) fn truth(&self, condition: &Condition) -> Truth {
         match condition {
             Condition::All(parts) => {
                 let truths = parts.iter().map(|part| self.truth(part));
                 truths.fold(Truth::Holds, Truth::and)
             }
-            // Not all of them fail.
+            // Any holds if not all of them fail.
             Condition::Any(parts) => {
                 let failures = parts.iter().map(|part| self.truth(part).negated());
                 failures.fold(Truth::Holds, Truth::and).negated()
@@ -142,7 +142,7 @@ impl Facts<'_> {
 }
 
 impl Test {
-    /// Whether it holds for what is known; nothing where it cannot be asked of that.
+    /// True if the test holds for a value; `None` if the value is of the wrong type for it.
     pub(super) fn holds(&self, known: &Known<'_>) -> Option<bool> {
         match self {
             Self::Exists => Some(true),

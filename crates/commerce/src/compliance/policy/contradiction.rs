@@ -1,5 +1,5 @@
-//! Conditions that can never hold. A rule with one would look like protection and be none, so its file is
-//! refused. Not every contradiction is found: those of people who edit a file are.
+//! Conditions that can never hold. A rule with one would look like protection and be none, so its file is refused. This
+//! finds the typical mistakes of a person who edits a file, not every contradiction.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use super::condition::{Condition, Scalar, Test};
 use super::fact::{Fact, Known};
 
-/// Why this can never hold, where that can be seen.
+/// The reason why a condition can never hold; `None` if no contradiction is found.
 pub(super) fn contradiction(condition: &Condition) -> Option<String> {
     let mut parts = Vec::new();
     flatten(condition, &mut parts);
@@ -27,7 +27,7 @@ pub(super) fn contradiction(condition: &Condition) -> Option<String> {
         .or_else(|| about_one_fact(&parts))
 }
 
-/// Everything that has to hold together.
+/// Collects everything that has to hold together.
 fn flatten<'a>(condition: &'a Condition, parts: &mut Vec<&'a Condition>) {
     match condition {
         Condition::All(inner) => inner.iter().for_each(|part| flatten(part, parts)),
@@ -44,7 +44,7 @@ fn flatten<'a>(condition: &'a Condition, parts: &mut Vec<&'a Condition>) {
     }
 }
 
-/// Something and its opposite.
+/// Finds a condition together with its opposite.
 fn denied(parts: &[&Condition]) -> Option<String> {
     let is_denied = parts.iter().any(|part| match part {
         Condition::Not(denied) => parts.contains(&&**denied),
@@ -56,7 +56,7 @@ fn denied(parts: &[&Condition]) -> Option<String> {
     is_denied.then(|| "it asks for something and for its opposite".to_owned())
 }
 
-/// Tests of one fact that exclude each other.
+/// Finds tests of one fact that exclude each other.
 fn about_one_fact(parts: &[&Condition]) -> Option<String> {
     parts.iter().find_map(|part| {
         let Condition::Test { fact, .. } = part else {
@@ -82,13 +82,13 @@ fn test_of<'a>(part: &'a Condition, wanted: &Fact) -> Option<&'a Test> {
     }
 }
 
-/// Missing, and something else besides.
+/// True if a fact has to be missing and is also tested for something else.
 fn is_missing(tests: &[&Test]) -> bool {
     let is_missing = |test: &&Test| matches!(test, Test::Missing);
     tests.iter().any(is_missing) && !tests.iter().all(is_missing)
 }
 
-/// One of a few values, and none of them is what the others ask for.
+/// True if a fact has to be one of a few values, and none of them passes the other tests.
 fn has_no_candidate(tests: &[&Test]) -> bool {
     tests.iter().any(|test| {
         let candidates = match test {
@@ -113,9 +113,10 @@ fn has_no_candidate(tests: &[&Test]) -> bool {
     })
 }
 
-/// More than one number and less than another one that is not larger.
+/// True if no number satisfies all lower and upper bounds.
 fn is_empty_range(tests: &[&Test]) -> bool {
-    // Of two equal bounds the stricter one counts: the flag says so, the other way round for the upper one.
+    // Of two equal bounds the strict one counts. The flag is true for a strict lower bound and false for a strict upper
+    // bound, so that `max` and `min` find it.
     let mut above: Vec<(Decimal, bool)> = Vec::new();
     let mut below: Vec<(Decimal, bool)> = Vec::new();
     for test in tests {

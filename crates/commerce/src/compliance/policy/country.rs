@@ -1,8 +1,8 @@
-//! Countries, and groups of them that are defined once and used by each other.
+//! Countries, and groups of them that are defined once and may use each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everywhere.
+/// The name for all countries.
 const EVERYWHERE: &str = "*";
 
 /// A resolved set of countries.
@@ -26,8 +26,8 @@ pub(super) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// Resolves all of them. A group that leads back to itself is refused, and so is a name that is neither a
-    /// group nor a country.
+    /// Resolves all groups. A group that contains itself is refused, and so is a name that is neither a group nor a
+    /// country.
     pub(super) fn resolve(
         known: &'a BTreeSet<String>,
         written: &'a BTreeMap<String, Vec<String>>,
@@ -46,7 +46,7 @@ impl<'a> Groups<'a> {
         Ok(groups)
     }
 
-    /// Depth first: what a group uses is resolved before it.
+    /// Resolves depth first: the groups that a group uses are resolved before it.
     fn visit(
         &mut self,
         written: &'a BTreeMap<String, Vec<String>>,
@@ -76,8 +76,8 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// The countries that these names stand for, less the others. An empty set would make a rule that never
-    /// speaks.
+    /// The countries that these names stand for, without the exceptions. An empty set is refused: its rule would never
+    /// apply.
     pub(super) fn countries(
         &self,
         names: &[String],

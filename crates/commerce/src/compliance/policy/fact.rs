@@ -1,5 +1,5 @@
-//! What rules can ask about a thing that goes somewhere. The list is closed, but for the attributes, which the
-//! file of the rules declares.
+//! The facts that rules can ask about an item and its destination. The list is closed, except for the attributes, which
+//! the file of the rules declares.
 
 use std::borrow::Cow;
 
@@ -11,24 +11,24 @@ use crate::compliance::judge::Thing;
 use crate::destination::Destination;
 use crate::shop::{Battery, Chemistry, Packing};
 
-/// Something that rules can ask about.
+/// A fact that rules can ask about.
 ///
 /// | name | what it is |
 /// |---|---|
-/// | `category` | from the general to the special |
+/// | `category` | path, from the general to the special |
 /// | `hs_code` | six digits |
 /// | `origin`, `ships_from` | two letters |
-/// | `cross_border` | whether it is sent from another country than the one that it goes to |
-/// | `quantity` | how many of this thing, in all its colours and sizes |
-/// | `category_quantity` | how many of its kind in the basket: `health/supplements` of `health/supplements/vitamin` |
+/// | `cross_border` | true if the country of dispatch differs from the destination |
+/// | `quantity` | quantity of the offer, over all its variants |
+/// | `category_quantity` | quantity of its kind in the basket: `health/supplements` of `health/supplements/vitamin` |
 /// | `battery.present` | always known |
 /// | `battery.chemistry` | `lithium_ion`, `lithium_metal`, `alkaline`; missing without a battery |
 /// | `battery.packing` | `alone`, `with_equipment`, `in_equipment`; missing without a battery |
-/// | `battery.watt_hours` | of lithium ion; missing where nobody said it |
-/// | `battery.lithium_mg` | of lithium metal; missing where nobody said it |
+/// | `battery.watt_hours` | of lithium ion; missing if not given |
+/// | `battery.lithium_mg` | of lithium metal; missing if not given |
 /// | `destination.country` | always known |
-/// | `destination.region`, `destination.postal_code` | missing where nobody said it |
-/// | `attributes.NAME` | as the file declares it; missing where the offer does not say it, or says it otherwise |
+/// | `destination.region`, `destination.postal_code` | missing if not given |
+/// | `attributes.NAME` | as the file declares it; missing if the offer does not give it, or in another type |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fact {
     Category,
@@ -49,7 +49,7 @@ pub(super) enum Fact {
     Attribute(String, AttributeKind),
 }
 
-/// What kind of answer a fact has.
+/// The type of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -58,7 +58,7 @@ pub(super) enum Kind {
     Country,
 }
 
-/// What is known.
+/// The value of a fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known<'a> {
     Text(Cow<'a, str>),
@@ -85,13 +85,13 @@ impl Fact {
         ("destination.postal_code", Self::PostalCode),
     ];
 
-    /// The names of all but the attributes.
+    /// The names of all facts except the attributes.
     #[cfg(test)]
     pub(super) fn names() -> Vec<&'static str> {
         Self::NAMED.iter().map(|(name, _)| *name).collect()
     }
 
-    /// By its name; attributes are another matter.
+    /// The fact of this name; `None` for attributes.
     pub(super) fn named(name: &str) -> Option<Self> {
         let named = Self::NAMED.into_iter().find(|(known, _)| *known == name);
         named.map(|(_, fact)| fact)
@@ -127,7 +127,7 @@ impl Fact {
     }
 }
 
-/// What is known about a thing that goes somewhere.
+/// The facts about an item and its destination.
 pub(in crate::compliance) struct Facts<'a> {
     thing: &'a Thing<'a>,
     destination: &'a Destination,
@@ -146,7 +146,7 @@ impl<'a> Facts<'a> {
         &self.destination.country
     }
 
-    /// The countries that it has to do with, each with what it is.
+    /// The countries that are involved, each with its role in English and Chinese.
     pub(in crate::compliance) fn countries(&self) -> [(&'static str, &'static str, &str); 3] {
         [
             ("destination", "目的地", &self.destination.country),
@@ -160,7 +160,7 @@ impl<'a> Facts<'a> {
         held.map(|name| spelled(name)).any(|name| name == wanted)
     }
 
-    /// What is known about it; nothing where nobody has said it, or in a way that cannot be used.
+    /// The value of a fact; `None` if it is not given, or not in a usable form.
     pub(super) fn known(&self, fact: &Fact) -> Option<Known<'a>> {
         let offer = self.thing.offer;
         let text = |text: &'a str| Some(Known::Text(Cow::Borrowed(text)));
@@ -188,7 +188,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A battery has some energy or some lithium; none of it is nobody having said how much.
+/// The energy or lithium content of a battery; `None` for 0, which means that it is not given.
 fn said(amount: u32) -> Option<Known<'static>> {
     (amount > 0).then(|| Known::Number(amount.into()))
 }
@@ -202,7 +202,7 @@ fn attribute(value: &Value, kind: AttributeKind) -> Option<Known<'_>> {
     }
 }
 
-/// Whole numbers, and decimals as text.
+/// The value as a number: whole numbers, and decimals as strings.
 pub(super) fn number(value: &Value) -> Option<Decimal> {
     match value {
         Value::Number(number) => number.as_i64().map(Decimal::from),
@@ -211,7 +211,7 @@ pub(super) fn number(value: &Value) -> Option<Decimal> {
     }
 }
 
-/// Names of certificates are compared without spaces and in capital letters: `UN 38.3` is `UN38.3`.
+/// The name of a certificate for comparison, without spaces and in capital letters: `UN 38.3` is `UN38.3`.
 pub(super) fn spelled(certificate: &str) -> String {
     let letters = certificate.chars().filter(|letter| !letter.is_whitespace());
     letters.flat_map(char::to_uppercase).collect()

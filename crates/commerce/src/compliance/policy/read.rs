@@ -1,5 +1,5 @@
-//! From what is written to what is used. Everything that leads nowhere is refused here, with the name of the
-//! rule that it stands in.
+//! Converts the rules from their written form to the used one. Every unresolved reference is refused here, with the
+//! name of its rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,7 +109,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A category that leads nowhere would make a rule that never speaks.
+    /// Refuses a category that matches nothing: its rule would never apply.
     fn check_category(&self, category: &str) -> Result<(), String> {
         let mut known = self.categories.iter();
         if known.any(|known| is_at_or_below(known, category)) {
@@ -233,7 +233,7 @@ impl Reader<'_> {
     }
 }
 
-/// A rule that can never say anything is a mistake.
+/// Refuses a rule that can never have a finding.
 fn check_can_speak(
     when: Option<&Condition>,
     requires: Option<&Condition>,
@@ -272,7 +272,7 @@ fn text(kind: Kind, value: Option<&Value>) -> Result<String, String> {
         .ok_or_else(|| "this operator compares texts".to_owned())
 }
 
-/// A list, or one thing as a list of it.
+/// The items of a list; a single value counts as a list of one.
 fn list(value: Option<&Value>) -> &[Value] {
     match value {
         Some(Value::Array(values)) => values,
@@ -302,7 +302,7 @@ fn is_country(name: &str) -> bool {
     name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
-/// Words of small letters, digits and `_`, with `/` between them.
+/// True for words of lower-case letters, digits and `_`, with `/` between them.
 fn is_category(name: &str) -> bool {
     name.split('/').all(|word| {
         let is_letter =

@@ -1,5 +1,5 @@
-//! The rules as they are written. Every field that is not known is refused: a rule with a misspelt condition
-//! would be a rule without one.
+//! The rules as they are written. Every unknown field is refused: a rule with a misspelt condition would be a rule
+//! without one.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,33 @@ use serde_json::Value;
 use crate::compliance::answer::Severity;
 use crate::shop::Text;
 
-/// A file.
+/// A rule file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Written {
     /// The name of the file.
     pub(super) label: String,
-    /// The day from which it holds.
+    /// The day from which it applies.
     pub(super) date: String,
     pub(super) title: Text,
-    /// What it is not.
+    /// The disclaimer.
     pub(super) notice: Text,
-    /// All that there are, ISO 3166-1.
+    /// All known countries, ISO 3166-1.
     pub(super) countries: Vec<String>,
-    /// By name: countries, and other groups.
+    /// Groups by name: countries, and other groups.
     pub(super) groups: BTreeMap<String, Vec<String>>,
-    /// All that the rules were written for, each from the general to the special.
+    /// All categories that the rules were written for, each from the general to the special.
     pub(super) categories: Vec<String>,
-    /// What can be certified, and what the name means.
+    /// The known certificates, each with its meaning.
     pub(super) certificates: BTreeMap<String, String>,
-    /// What an offer can say about itself besides, and how.
+    /// The attributes that an offer can have, each with its type.
     pub(super) attributes: BTreeMap<String, AttributeKind>,
-    /// By name: categories that several rules are about.
+    /// Families by name: categories that several rules apply to.
     pub(super) families: BTreeMap<String, Vec<String>>,
     pub(super) rules: Vec<WrittenRule>,
 }
 
-/// What an attribute holds.
+/// The type of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AttributeKind {
@@ -64,7 +64,7 @@ pub(super) struct WrittenRule {
     #[serde(default)]
     pub(super) mitigations: Vec<Mitigation>,
     pub(super) source: String,
-    /// Of the source: since when it holds, as it stands here.
+    /// The day from which the source applies in this form.
     pub(super) date: String,
 }
 
@@ -80,41 +80,41 @@ pub(super) struct WrittenCondition {
     pub(super) value: Option<Value>,
 }
 
-/// What a test can ask. One that is not here cannot be read.
+/// The operator of a test. An unknown one is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Operator {
-    /// The same text, number or flag.
+    /// Equal to a string, number or flag.
     Eq,
-    /// Another one.
+    /// Not equal.
     Ne,
     /// One of a list.
     In,
     /// None of a list.
     NotIn,
-    /// Somebody has said it.
+    /// The fact is given.
     Exists,
-    /// Nobody has.
+    /// The fact is not given.
     Missing,
-    /// More than a number.
+    /// Greater than a number.
     Gt,
-    /// At least.
+    /// At least a number.
     Gte,
-    /// Less than.
+    /// Less than a number.
     Lt,
-    /// At most.
+    /// At most a number.
     Lte,
-    /// A text within a text.
+    /// The fact contains a string.
     Contains,
-    /// The beginning of a text.
+    /// The fact starts with a string.
     StartsWith,
-    /// A certificate; about `certificates`, without a fact.
+    /// The offer has this certificate; used without a fact.
     HasCertificate,
-    /// A country of a group or a list of groups.
+    /// A country of a group or of a list of groups.
     InGroup,
 }
 
-/// What can be done, and who does it.
+/// A remedy, and the party that can apply it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::compliance) struct Mitigation {
@@ -123,7 +123,7 @@ pub(in crate::compliance) struct Mitigation {
     zh: String,
 }
 
-/// Who can do something about a finding.
+/// The party that can apply a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Who {
@@ -134,7 +134,7 @@ enum Who {
 }
 
 impl Mitigation {
-    /// The text, if it is the buyer who has to act.
+    /// The text, if the buyer has to act.
     pub(in crate::compliance) fn of_buyer(&self) -> Option<Text> {
         (self.who == Who::Buyer).then(|| Text {
             en: self.en.clone(),
@@ -142,7 +142,7 @@ impl Mitigation {
         })
     }
 
-    /// In one line.
+    /// The remedy in one line.
     pub(in crate::compliance) fn told(&self, is_chinese: bool) -> String {
         if is_chinese {
             format!("{}：{}", self.who.zh(), self.zh)

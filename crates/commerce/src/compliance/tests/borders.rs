@@ -79,8 +79,8 @@ fn vitamins() {
     vitamins("NO>CA").conditional("warning ca.supplements.npn");
 }
 
-/// Seeds with a phytosanitary certificate: into the US, not into AU and not into CN. Without one: not out at all.
-/// At home nobody asks.
+/// Seeds with a phytosanitary certificate: into the US, not into AU and not into CN. Without one: not out at all. At
+/// home no rule applies.
 #[test]
 fn seeds() {
     let seeds = |way| case("garden/seeds/flower_seeds", way);
@@ -95,7 +95,7 @@ fn seeds() {
     seeds("AU>AU").origin("NL").allowed("");
 }
 
-/// A T-shirt goes nowhere under an embargo. Coverage is not asked there: the list is left out of it.
+/// A T-shirt is sent nowhere under an embargo. `coverage.country` leaves these countries out.
 #[test]
 fn embargoes() {
     for country in ["CU", "IR", "KP"] {
@@ -119,7 +119,7 @@ fn an_embargo_that_ended() {
 }
 
 /// Ukraine: the country is not covered, a warning; Crimea is under embargo, in any spelling of its region. A region
-/// that nobody named, or in a spelling that the rules do not know, may be Crimea.
+/// that is not given, or in a spelling that the rules do not know, may be Crimea.
 #[test]
 fn a_region_under_embargo() {
     let shirt = case("apparel/tops/t_shirt", "PT>UA");
@@ -148,8 +148,8 @@ fn a_region_under_embargo() {
     shirt.before().blocked(blocked);
 }
 
-/// UKCA alone is enough in London and not in Belfast, however its postal code is written. Where no postal code is
-/// said it may be Belfast. With CE nobody asks where it is.
+/// UKCA alone is enough in London and not in Belfast, in any spelling of its postal code. Without a postal code it may
+/// be Belfast. With CE the place does not matter.
 #[test]
 fn northern_ireland() {
     let train = case("toys/wooden/train", "DE>GB")
@@ -168,8 +168,8 @@ fn northern_ireland() {
     train.certified("CE").allowed("");
 }
 
-/// Cotton of China to the US: the label informs, the origin of the cotton warns. Cotton of Portugal: the label.
-/// Sewn in Portugal from what was made in China: the origin counts, not where it is sent from.
+/// Cotton of China to the US: the label informs, the origin of the cotton warns. Cotton of Portugal: the label. Sent
+/// from Portugal with the origin China: the origin counts, not the country of dispatch.
 #[test]
 fn cotton() {
     let shirt = |way| case("apparel/tops/t_shirt", way).with("fibre", "organic cotton");
@@ -194,7 +194,7 @@ fn antiques() {
     vase("CN>CN").allowed("");
 }
 
-/// What is not sent at all: nicotine, medicine, sprays, banned magnets.
+/// Goods that are never sent: nicotine, medicine, sprays, banned magnets.
 #[test]
 fn what_is_not_sent() {
     case("tobacco/vaping/e_liquid", "CN>US")
@@ -214,8 +214,8 @@ fn what_is_not_sent() {
         .blocked("block magnets.banned");
 }
 
-/// Fails closed: a category below one that is known is not known for that, and a country that is none is none,
-/// whether it is the destination, the origin or where it is sent from.
+/// It fails closed: a category below a known one is unknown, and an unknown country is refused as the destination, the
+/// origin and the country of dispatch.
 #[test]
 fn what_the_rules_do_not_know() {
     case("electronics/power/solar_bank", "DE>DE").blocked("block closed.unknown_category");
@@ -228,7 +228,7 @@ fn what_the_rules_do_not_know() {
     case("apparel/tops/t_shirt", "ZZ>DE").blocked("block closed.unknown_country");
 }
 
-/// Brazil is a country, but these rules were not written for it: a warning, and nothing is silently allowed.
+/// Brazil is a known country, but these rules were not written for it: a warning, and nothing is silently allowed.
 #[test]
 fn a_country_that_nobody_reviewed() {
     case("apparel/tops/t_shirt", "PT>BR").conditional("warning coverage.country");

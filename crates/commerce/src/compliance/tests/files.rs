@@ -1,4 +1,4 @@
-//! What a file can say, each operator with all three answers, and what is refused before anything is decided.
+//! Rule files: each operator with all three results, and the files that are refused before anything is decided.
 
 use super::super::answer::Severity;
 use super::super::policy::{Mitigation, Policy, fact_names};
@@ -47,8 +47,8 @@ fn rule(condition: &str) -> String {
     ))
 }
 
-/// Whether a condition holds for a thing that says `text = "abc"`, `number = 5` and `flag = true`, has CE, and is
-/// sent from AA to AB; `None` where that cannot be known.
+/// Evaluates a condition for an item that has `text = "abc"`, `number = 5` and `flag = true`, has CE, and is sent from
+/// AA to AB; `None` if the result is unknown.
 #[track_caller]
 fn check(condition: &str, expected: Option<bool>) {
     let thing = case("a/b/c", "AA>AB")
@@ -186,7 +186,7 @@ const TESTS: [(&str, Option<bool>); 28] = [
     (r#"{ fact = "cross_border", op = "eq", value = true }"#, YES),
 ];
 
-/// What is not known stays so, unless the rest decides: nothing is true together with what is false.
+/// Unknown stays unknown, unless the other parts decide: nothing is true together with something false.
 #[test]
 fn all_any_and_not() {
     let t = r#"{ fact = "attributes.flag", op = "eq", value = true }"#;
@@ -211,7 +211,7 @@ fn all_any_and_not() {
     check(&format!("{{ not = {u} }}"), UNKNOWN);
 }
 
-/// A rule on a category holds below it, and not for one whose name only begins the same.
+/// A rule on a category applies below it, and not to one whose name only begins the same.
 #[test]
 fn rules_are_inherited() {
     let of = |categories: &str| {
@@ -293,7 +293,7 @@ fn a_condition_that_says_nothing_is_refused() {
     );
 }
 
-/// A rule that can never say anything looks like protection and is none.
+/// A rule that can never have a finding looks like protection and is none.
 #[test]
 fn a_rule_that_contradicts_itself_is_refused() {
     let number = |op: &str, value: u32| {
@@ -416,7 +416,7 @@ fn what_leads_nowhere_is_refused() {
     refused(&twice, "the rule r: there is another one of this name");
 }
 
-/// The two files that come with the program: each says its own name, and they differ in what changed between.
+/// The two files of the program: each has its own label, and they differ in the rules that changed between them.
 #[test]
 fn the_files_of_the_program() {
     let (before, now) = (policy(BEFORE), policy(IN_FORCE));
@@ -438,7 +438,7 @@ fn the_files_of_the_program() {
     assert_eq!(added, expected);
     assert!(old.iter().all(|id| new.contains(id)));
     for rule in now.rules() {
-        // Whoever is blocked or warned is told what can be done.
+        // Every block or warning has a remedy.
         let is_info = rule.severity == Severity::Info;
         assert!(is_info || !rule.mitigations.is_empty(), "{}", rule.id);
         let is_date = rule.date.parse::<jiff::civil::Date>().is_ok();
@@ -454,7 +454,7 @@ fn the_files_of_the_program() {
     }
 }
 
-/// The page says every fact and every operator that there is.
+/// The page names every fact and every operator.
 #[test]
 fn the_page_is_complete() {
     let page = include_str!("../../../../../docs/compliance-rules.md");
@@ -470,7 +470,7 @@ fn the_page_is_complete() {
     }
 }
 
-/// What a buyer reads and agrees to is there in both languages, in every version of the rules.
+/// Every text that a buyer reads or agrees to exists in both languages, in every version of the rules.
 #[test]
 fn what_people_read_is_in_both_languages() {
     let is_chinese = |text: &str| {

@@ -1,5 +1,5 @@
-//! Worked examples by kind of goods. Each comment goes through the rules by hand: which of them speak about the
-//! category and the country, whether their conditions hold, and what is the worst of them.
+//! Worked examples by kind of goods. Each comment goes through the rules by hand: the rules that apply to the category
+//! and the country, the result of their conditions, and the worst finding.
 
 use super::case;
 
@@ -20,7 +20,7 @@ fn a_power_bank_without_ce_to_germany() {
         );
 }
 
-/// The same with everything that a seller can have: what is left is how it travels, a warning.
+/// The same with all certificates that a seller can have: only the transport is left, a warning.
 #[test]
 fn a_power_bank_with_all_papers_to_germany() {
     case("electronics/power/power_bank", "CN>DE")
@@ -49,8 +49,8 @@ fn a_power_bank_without_transport_test_to_the_us() {
         .blocked("block battery.un383, warning battery.alone_by_air");
 }
 
-/// A power bank of which nobody says that it has a battery: `battery.declared` blocks. The rules about batteries
-/// ask for `battery.present` first, which is false, so they are silent. To DE: CE is there; responsible person.
+/// A power bank whose battery is not given: `battery.declared` blocks. The rules about batteries ask for
+/// `battery.present` first, which is false, so they have no finding. To DE: CE is there; responsible person.
 #[test]
 fn a_power_bank_without_a_battery() {
     case("electronics/power/power_bank", "CN>DE")
@@ -68,7 +68,7 @@ fn a_battery_of_more_than_100_watt_hours() {
         .clone()
         .lithium_ion("in_equipment", 101)
         .conditional("warning battery.over_100wh");
-    // Nobody says how much: the rule cannot be decided, and what cannot be decided is blocked.
+    // The energy is not given: the rule cannot be decided, and so it blocks.
     laptop
         .lithium_ion("in_equipment", 0)
         .blocked("block battery.over_100wh");
@@ -97,8 +97,8 @@ fn an_electric_scooter() {
         .conditional("warning battery.over_100wh");
 }
 
-/// A drone to the US with FCC and UN38.3, the battery beside it. 249 g: nothing. 250 g: registration, a
-/// warning. Nobody says: `drone.registration` cannot be decided and blocks.
+/// A drone to the US with FCC and UN38.3, the battery beside it. 249 g: nothing. 250 g: registration, a warning. Not
+/// given: `drone.registration` cannot be decided and blocks.
 #[test]
 fn a_drone_around_250_grams() {
     let drone = case("electronics/cameras/drone", "CN>US")
@@ -182,7 +182,7 @@ fn a_plush_bear() {
     bear("SE>US")
         .certified("CPC")
         .conditional("warning us.toys.efiling");
-    // Before that day nobody asked for it.
+    // Before that day it was not required.
     bear("SE>US").certified("CPC").before().allowed("");
     // CH takes CE for toys; KR wants KC, but not of what is for the buyer's own use.
     bear("SE>CH").blocked("block ch.conformity");
@@ -194,8 +194,8 @@ fn a_plush_bear() {
         .allowed("");
 }
 
-/// Perfume to the US, listed there. 24 % alcohol are not more than 24 %; 25 % are: dangerous goods, a
-/// warning. Nobody says: blocked. Within the EU it goes by road: the exception holds.
+/// Perfume to the US, listed there. 24 % alcohol are not more than 24 %; 25 % are: dangerous goods, a warning. Not
+/// given: blocked. Within the EU it goes by road: the exception holds.
 #[test]
 fn perfume_and_its_alcohol() {
     let perfume = |way| case("beauty/fragrance/perfume", way).certified("CPNP MOCRA");
@@ -247,12 +247,12 @@ fn knives() {
     folding(76, "DE>US")
         .with("knife_type", "butterfly")
         .blocked("block knife.forbidden_types, info knife.carry");
-    // Nobody says how long it is, and it does not fold: GB cannot be decided.
+    // The length is not given, and it does not fold: GB cannot be decided.
     case("home/kitchen/knife", "DE>GB").blocked("block gb.knife.age");
 }
 
 /// A bag of python leather from Italy to the US. Without CITES: blocked. With it: the import is declared too, a
-/// warning. A leather bag of which nobody says the animal: blocked. One of cattle: allowed.
+/// warning. A leather bag whose animal is not given: blocked. One of cattle: allowed.
 #[test]
 fn leather() {
     let bag = |category| case(category, "IT>US");

@@ -1,4 +1,4 @@
-//! What holds for every thing on every way, whatever the rules say.
+//! Properties of every item and destination, whatever the rules are.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -98,7 +98,7 @@ fn things() -> impl Strategy<Value = Case> {
         )
 }
 
-/// Certificates that bring a duty of their own: what is claimed has to be shown at the border.
+/// Certificates that bring a duty of their own: a claim has to be proved at the border.
 const CLAIMS: [&str; 3] = ["CITES", "CPC", "ORGANIC"];
 
 #[test]
@@ -110,7 +110,7 @@ fn claims_are_those_that_a_condition_asks_for() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The worst finding decides, findings come worst first, and each rule speaks once.
+    /// The worst finding decides, findings come worst first, and each rule has at most one.
     #[test]
     fn the_worst_finding_decides(thing in things()) {
         let judged = Thing { offer: &thing.offer, quantity: thing.quantity, category_quantity: thing.quantity };
@@ -126,7 +126,7 @@ proptest! {
         prop_assert!(rules.len() == found.len() || rules.contains("closed.unknown_country"));
     }
 
-    /// A certificate more never makes it worse, unless it is a claim.
+    /// Another certificate never makes the decision worse, unless it is a claim.
     #[test]
     fn a_certificate_more_does_no_harm(thing in things(), certificate in select(CERTIFICATES.to_vec())) {
         let (before, _) = thing.judged_by(&POLICY);
@@ -134,7 +134,7 @@ proptest! {
         prop_assert!(after <= before || CLAIMS.contains(&certificate));
     }
 
-    /// What is not known is blocked, whatever else is known about it.
+    /// An unknown category is blocked, whatever else is known about the item.
     #[test]
     fn an_unknown_category_is_blocked(thing in things(), word in "[a-z]{1,8}") {
         let mut thing = thing;
@@ -144,7 +144,7 @@ proptest! {
         prop_assert!(found.contains_key("closed.unknown_category"));
     }
 
-    /// Nothing goes under an embargo.
+    /// Every item is blocked under an embargo.
     #[test]
     fn nothing_goes_under_an_embargo(thing in things()) {
         let mut thing = thing;
@@ -166,7 +166,7 @@ proptest! {
         }
     }
 
-    /// A category is below each of its beginnings, and below nothing else.
+    /// A category is below each of its prefixes of whole words, and below nothing else.
     #[test]
     fn categories_are_paths(words in proptest::collection::vec("[a-c]{1,2}", 1..5), other in "[a-c]{1,2}") {
         let category = words.join("/");

@@ -1,4 +1,4 @@
-//! One address against the rules of its country: either its normal form and what was changed, or every fault.
+//! Checks one address by the rules of its country: the result is its normal form with the changes, or every fault.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::shop::is_chinese;
 /// An address in normal form.
 #[derive(Clone, PartialEq)]
 pub struct Checked {
-    /// With codes for country and region, and the postal code as the country writes it.
+    /// The normal form: codes for country and region, and the postal code as the country writes it.
     pub address: Address,
-    /// As it stands on a label.
+    /// The lines of the label.
     pub formatted: Vec<String>,
-    /// What is other than it was sent.
+    /// The changes to the address as it was sent.
     pub changes: Vec<Change>,
     pub(super) is_military: bool,
 }
 
-/// What was changed and nothing else: the rest is personal.
+/// Shows the changes only: the rest is personal.
 impl fmt::Debug for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Checked")
@@ -46,7 +46,7 @@ pub fn check(
     }
 }
 
-/// Where an address is looked at: what was found and done so far.
+/// A check in progress: the faults and changes so far.
 pub(super) struct Desk<'a> {
     pointer: &'a str,
     is_chinese: bool,
@@ -55,7 +55,7 @@ pub(super) struct Desk<'a> {
 }
 
 impl<'d> Desk<'d> {
-    /// With nothing on it. The pointer names in the arguments what is looked at.
+    /// A check without results yet. The pointer names the checked argument.
     pub(super) fn new(pointer: &'d str, locale: Option<&str>) -> Self {
         Self {
             pointer,
@@ -102,7 +102,7 @@ impl<'d> Desk<'d> {
         })
     }
 
-    /// A text that a label can print; an empty one is none.
+    /// A text that a label can print; `None` if it is missing, empty or has a fault.
     pub(super) fn text(&mut self, field: &str, sent: Option<&str>) -> Option<String> {
         let sent = sent?;
         let Some(tidy) = text::tidy(sent) else {
@@ -140,7 +140,7 @@ impl<'d> Desk<'d> {
             return None;
         };
         let key = postal::key(sent);
-        // Some write the country in front: DE-10115, D-10115.
+        // Some people write the country in front: DE-10115, D-10115.
         let prefixes = postal.prefixes.iter().map(String::as_str).chain([code]);
         let bare = prefixes.filter_map(|prefix| key.strip_prefix(prefix));
         let mut keys = [key.as_str()].into_iter().chain(bare);
@@ -176,7 +176,8 @@ impl<'d> Desk<'d> {
         None
     }
 
-    /// The code of the region in place of its name; where it is missing, that of the city or postal code.
+    /// Replaces the name of the region by its code; if it is missing, takes that of the postal code, or else of the
+    /// city.
     pub(super) fn region<'a>(
         &mut self,
         rules: &AddressRules,
@@ -270,7 +271,7 @@ impl<'d> Desk<'d> {
         }
     }
 
-    /// Whether postal code and region go together, as far as that is known.
+    /// Adds a fault if the postal code is not in the region, as far as that is known.
     pub(super) fn agrees(&mut self, country: &Country, region: Option<&Region>, address: &Address) {
         let (Some(region), Some(code)) = (region, &address.postal_code) else {
             return;

@@ -1,4 +1,4 @@
-//! What is said about an address: changes and faults, by JSON pointer. None of them quotes it.
+//! Changes and faults of an address, by JSON pointer. None of them quotes it.
 
 use crate::words::Say;
 use countersign::ToolError;
@@ -16,34 +16,34 @@ pub struct Change {
     pub change: String,
 }
 
-/// Something that is wrong.
+/// A fault of an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// JSON pointer.
+    /// The JSON pointer of the field.
     pub field: String,
-    /// What kind of fault it is.
+    /// The kind of fault.
     pub problem: Problem,
-    /// For people; it never quotes the address.
+    /// The message for people; it never quotes the address.
     pub message: String,
-    /// What to do, with an example.
+    /// The remedy, with an example.
     pub hint: String,
 }
 
-/// What is wrong with a field.
+/// The kind of fault of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Problem {
-    /// The country needs it.
+    /// The country requires the field, and it is missing.
     Missing,
-    /// There is no such country or region.
+    /// The country or region is unknown. Usually its name is misspelt.
     Unknown,
-    /// It does not look as it has to.
+    /// The field does not have the form of its country.
     Malformed,
-    /// It does not go with another field.
+    /// The field contradicts another one, such as a postal code of another region.
     Mismatch,
 }
 
-/// Everything that is wrong with an address; at least one fault.
+/// All faults of an address; at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Faults(pub Vec<Fault>);
 
@@ -51,7 +51,7 @@ pub struct Faults(pub Vec<Fault>);
 impl From<Faults> for ToolError {
     fn from(Faults(faults): Faults) -> Self {
         let first = faults.first();
-        // A fault is written in the caller's language already.
+        // The text of a fault is in the caller's language already.
         let message = first.map_or_else(
             || Say::AddressUnusable.into(),
             |fault| Wording::from(&fault.message),

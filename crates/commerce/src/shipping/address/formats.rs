@@ -1,5 +1,5 @@
-//! The rule set `addresses`: what an address has in each country, how its postal codes look, which regions there
-//! are, and in which order it is written.
+//! The rule set `addresses`: for each country the parts of an address, the form of its postal codes, the regions, and
+//! the order of the lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,44 +20,44 @@ pub(crate) const RULES: &[RuleFile] = &[RuleFile::new(
 
 static BOOK: Book<AddressRules> = Book::new();
 
-/// How addresses are written.
+/// The forms of addresses.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AddressRules {
-    /// Where it comes from.
+    /// The source of the rules.
     pub source: String,
-    /// The day from which it holds.
+    /// The day from which they apply.
     pub date: String,
     pub(super) po_box: Vec<String>,
     pub(super) po_box_parts: Vec<String>,
     region_suffixes: Vec<String>,
-    /// By their two letters.
+    /// The countries by their two letters.
     pub(super) countries: BTreeMap<String, Country>,
 }
 
-/// How addresses are written in one country.
+/// The form of addresses in one country.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Country {
     pub(super) name: Text,
     aliases: Vec<String>,
     pub(super) required: BTreeSet<Part>,
-    /// Absent where there are no postal codes.
+    /// The postal codes; `None` if the country has none.
     pub(super) postal: Option<Postal>,
-    /// The label, line by line.
+    /// The lines of the label.
     pub(super) lines: Vec<String>,
-    /// The label in the country's own letters, where these are Chinese, Japanese or Korean.
+    /// The label in the country's own script, if that is Chinese, Japanese or Korean.
     pub(super) local: Option<Local>,
     #[serde(default)]
     pub(super) region_as: RegionAs,
     #[serde(default)]
     pub(super) region_example: String,
-    /// All regions; none where they do not matter.
+    /// All regions; empty if they do not matter.
     #[serde(default)]
     pub(super) regions: Vec<Region>,
 }
 
-/// A part of an address that may be missing.
+/// A part of an address that may be required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Part {
@@ -72,7 +72,7 @@ pub(super) enum Part {
 #[serde(deny_unknown_fields)]
 pub(super) struct Postal {
     pub(super) masks: Vec<String>,
-    /// What some write in front of it besides the two letters of the country.
+    /// Prefixes that people write besides the two letters of the country.
     #[serde(default)]
     pub(super) prefixes: Vec<String>,
     pub(super) example: String,
@@ -85,32 +85,32 @@ pub(super) struct Local {
     pub(super) lines: Vec<String>,
 }
 
-/// How the region stands on a label.
+/// The form of the region on a label.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RegionAs {
-    /// As people say it.
+    /// The full name.
     #[default]
     Name,
-    /// As the post abbreviates it.
+    /// The abbreviation of the post.
     Code,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Region {
-    /// As in ISO 3166-2, behind the hyphen.
+    /// The code of ISO 3166-2, after the hyphen.
     pub(super) code: String,
     pub(super) name: String,
-    /// In the country's own letters.
+    /// The name in the country's own script.
     #[serde(default)]
     pub(super) local: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
-    /// How postal codes begin there; none where that is not known.
+    /// The prefixes of its postal codes; empty if they are unknown.
     #[serde(default)]
     pub(super) postal: Vec<String>,
-    /// Not a place but the field post of an army.
+    /// True for the field post of an army, which is not a place.
     #[serde(default)]
     pub(super) is_military: bool,
 }
@@ -121,7 +121,7 @@ impl AddressRules {
         BOOK.get(ctx)
     }
 
-    /// A country by its two letters or by a name.
+    /// The country with these two letters or this name.
     pub(super) fn country(&self, name: &str) -> Option<(&str, &Country)> {
         let asked = fold(name);
         let mut countries = self.countries.iter();
@@ -135,7 +135,7 @@ impl AddressRules {
         found.map(|(code, country)| (code.as_str(), country))
     }
 
-    /// A region of a country by code or name, also as `US-CA` or `Guangdong Province`.
+    /// The region of a country by code or name, also as `US-CA` or `Guangdong Province`.
     pub(super) fn region<'a>(
         &self,
         code: &str,
@@ -148,7 +148,7 @@ impl AddressRules {
         let bare = suffixes.filter_map(|suffix| asked.strip_suffix(suffix.as_str()));
         let bare = bare.chain(asked.strip_prefix(prefix.as_str()));
         let asked: Vec<&str> = [asked.as_str()].into_iter().chain(bare).collect();
-        // The name as it was sent goes before the name that is left without a suffix.
+        // The name as it was sent comes before the name without a suffix.
         asked.into_iter().find_map(|asked| {
             let mut regions = country.regions.iter();
             regions.find(|region| region.is_named(asked))
@@ -163,7 +163,7 @@ impl Region {
         names.any(|name| fold(name) == folded)
     }
 
-    /// Whether postal codes like this one are there.
+    /// True if postal codes like this one are in the region.
     pub(super) fn has_code(&self, key: &str) -> bool {
         let mut ranges = self.postal.iter();
         ranges.any(|range| postal::begins_within(range, key))
@@ -171,7 +171,7 @@ impl Region {
 }
 
 impl Country {
-    /// The only region with such postal codes.
+    /// The region with such postal codes; `None` if there is none, or more than one.
     pub(super) fn region_of_code(&self, key: &str) -> Option<&Region> {
         let mut regions = self.regions.iter().filter(|region| region.has_code(key));
         let region = regions.next()?;

@@ -1,10 +1,10 @@
-//! An address as it stands on a label: in the order and in the letters of its country.
+//! An address as it is printed on a label: in the order and the script of its country.
 
 use super::Address;
 use super::formats::{Country, RegionAs};
 use super::text::{fold, is_east_asian};
 
-/// The words that a line of a format may have.
+/// The placeholders that a line of a format may have.
 const WORDS: [&str; 8] = [
     "recipient",
     "company",
@@ -16,7 +16,7 @@ const WORDS: [&str; 8] = [
     "country",
 ];
 
-/// Whether all words of a line are known.
+/// Checks that all placeholders of a line are known.
 pub(super) fn check(line: &str) -> Result<(), String> {
     let words = line.split('{').skip(1);
     for word in words {
@@ -46,7 +46,7 @@ pub(super) fn lines(address: &Address, country: &Country) -> Vec<String> {
             "region" => region.as_deref(),
             "postal_code" => address.postal_code.as_deref(),
             "country" => local.map(|local| local.country.as_str()),
-            // Lines stand alone; other words are refused when the rules are read.
+            // Address lines stand alone; unknown placeholders are refused when the rules are read.
             _ => None,
         };
         text.unwrap_or_default().to_owned()
@@ -67,7 +67,7 @@ pub(super) fn lines(address: &Address, country: &Country) -> Vec<String> {
     label
 }
 
-/// The region as it stands on the label; nothing where the city is the region, as Shanghai is.
+/// The region on the label; `None` if the city is the region, as in Shanghai.
 fn region(address: &Address, country: &Country, is_local: bool) -> Option<String> {
     let code = address.region.as_deref()?;
     let mut regions = country.regions.iter();
@@ -86,7 +86,7 @@ fn region(address: &Address, country: &Country, is_local: bool) -> Option<String
     (!is_city).then(|| name.clone())
 }
 
-/// A line with its words filled in; separators around what is missing go with it.
+/// Fills in the placeholders of a line; separators around a missing part are removed.
 fn fill(line: &str, words: &impl Fn(&str) -> String) -> String {
     let mut filled = String::new();
     for (at, piece) in line.split('{').enumerate() {

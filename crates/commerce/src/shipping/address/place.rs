@@ -1,4 +1,4 @@
-//! A destination by the same rules as an address: as much of one as rates and rules ask for, and no more.
+//! Normalizes a destination by the same rules as an address: as much of it as rates and rules ask for, and no more.
 
 use countersign::{CallContext, ToolError};
 
@@ -9,8 +9,8 @@ use super::{Address, validate_address};
 use crate::destination::Destination;
 use crate::words::Say;
 
-/// The destination of a call in normal form, and a remark on what was changed. Every tool answers with this form, so
-/// that answers about one place are about the same place however it was written.
+/// The destination of a call in normal form; adds a remark for each change. Every tool answers with this form, so that
+/// answers about one place agree however it was written.
 pub(crate) fn normal(ctx: &CallContext, sent: &Destination) -> Result<Destination, ToolError> {
     let rules = AddressRules::of(ctx)?;
     let locale = ctx.request().locale.as_deref();
@@ -28,8 +28,8 @@ pub(crate) fn normal(ctx: &CallContext, sent: &Destination) -> Result<Destinatio
     Ok(destination)
 }
 
-/// A destination in normal form and what was changed, or every fault. Where no rules are known for a country its
-/// region and postal code stay as they were sent, but for capitals and blanks.
+/// A destination in normal form and its changes, or every fault. If a country has no rules, its region and postal code
+/// stay as they were sent, except for capitals and blanks.
 pub(crate) fn place(
     rules: &AddressRules,
     sent: &Destination,

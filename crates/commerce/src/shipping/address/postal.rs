@@ -1,16 +1,16 @@
-//! Postal codes: masks that say how they look, and ranges that say where they are.
+//! Postal codes: masks that give their form, and ranges that give their place.
 
 use super::text::half_width;
 
-/// A postal code for comparing: capital ASCII letters and digits, nothing else.
+/// A postal code for comparison: capital ASCII letters and digits, nothing else.
 pub(crate) fn key(code: &str) -> String {
     let letters = code.chars().map(half_width);
     let letters = letters.filter(char::is_ascii_alphanumeric);
     letters.map(|letter| letter.to_ascii_uppercase()).collect()
 }
 
-/// A code as the mask writes it, where it fits: `9` is a digit, `A` a letter, `*` either, and anything else stands
-/// for itself and may be missing.
+/// Writes a code by a mask; `None` if it does not fit. `9` is a digit, `A` a letter, `*` either, and anything else
+/// stands for itself and may be missing.
 pub(super) fn write(mask: &str, key: &str) -> Option<String> {
     let mut letters = key.chars().peekable();
     let mut written = String::with_capacity(mask.len());
@@ -30,7 +30,7 @@ pub(super) fn write(mask: &str, key: &str) -> Option<String> {
     letters.next().is_none().then_some(written)
 }
 
-/// Whether a code begins within a range such as `900-961`, or with a single beginning such as `T`.
+/// True if a code begins within a range such as `900-961`, or with a single prefix such as `T`.
 pub(super) fn begins_within(range: &str, key: &str) -> bool {
     let (from, to) = range.split_once('-').unwrap_or((range, range));
     key.get(..from.len())

@@ -9,7 +9,7 @@ const RULES: &str = include_str!("../../../rules/addresses/2026-10-01.toml");
 fn ask(address: &Value) -> Result<Checked, Faults> {
     let rules: AddressRules = toml::from_str(RULES).unwrap();
     let mut address = address.clone();
-    // Every address has somebody; what a case is about stands in the case.
+    // Every address has a recipient and a line; the case gives the rest.
     let fields = address.as_object_mut().unwrap();
     fields.entry("recipient").or_insert(json!("A. Example"));
     fields.entry("lines").or_insert(json!(["1 Test St"]));
@@ -17,7 +17,7 @@ fn ask(address: &Value) -> Result<Checked, Faults> {
     super::check(&rules, &address, "", None)
 }
 
-/// An address that is fine: its region and postal code in normal form, its label, and the codes of what was changed.
+/// Checks a valid address: its region and postal code in normal form, its label, and the codes of its changes.
 #[track_caller]
 fn check(address: &Value, (region, postal_code): (&str, &str), label: &[&str], changes: &[&str]) {
     let checked = ask(address).unwrap_or_else(|faults| panic!("{faults:#?}"));
@@ -33,13 +33,13 @@ fn check(address: &Value, (region, postal_code): (&str, &str), label: &[&str], c
         .map(|change| format!("{} {}", change.field, change.change))
         .collect();
     assert_eq!(found, changes);
-    // Normal form is a fixed point: what comes out goes in unchanged.
+    // Normal form is a fixed point: normalizing it again changes nothing.
     let again = ask(&serde_json::to_value(&checked.address).unwrap()).unwrap();
     assert_eq!(again.address, checked.address);
     assert!(again.changes.is_empty(), "{:?}", again.changes);
 }
 
-/// An address that is not: every fault, by field.
+/// Checks an invalid address: every fault, by field.
 #[track_caller]
 fn check_faults(address: &Value, expected: &[(&str, Problem)]) {
     let Faults(faults) = ask(address).unwrap_err();
@@ -101,7 +101,7 @@ fn united_states() {
             "/region REGION_NAME_TO_CODE",
         ],
     );
-    // Nobody says the state: 100 is in 100-149, which only New York has.
+    // The state is not given: 100 is in 100-149, which only New York has.
     check(
         &json!({"city": "New York", "postal_code": "10001", "country": "US"}),
         ("NY", "10001"),
@@ -406,7 +406,7 @@ fn faults() {
     );
 }
 
-/// Every country of the file takes its own example.
+/// Every country of the file accepts its own example.
 #[test]
 fn every_country_takes_its_own_example() {
     let rules: AddressRules = toml::from_str(RULES).unwrap();
@@ -429,7 +429,7 @@ fn every_country_takes_its_own_example() {
     }
 }
 
-/// What nobody should read stays out of debug output.
+/// Debug output has no personal data.
 #[test]
 fn debug_output_has_no_address() {
     let address = json!({"city": "Berlin", "postal_code": "10115", "country": "DE"});

@@ -1,7 +1,7 @@
-//! Texts as they arrive from keyboards of every country, made comparable.
+//! Makes texts from keyboards of every country comparable.
 
-/// What was sent, without what cannot be seen: blanks at the ends and twice, direction marks, wide letters.
-/// Nothing where it has something that no label can print.
+/// The text without invisible differences: blanks at the ends, repeated blanks, direction marks, wide letters. `None`
+/// if it has a character that no label can print.
 pub(super) fn tidy(text: &str) -> Option<String> {
     let mut tidy = String::with_capacity(text.len());
     for letter in text.chars().filter(|letter| !is_invisible(*letter)) {
@@ -19,14 +19,14 @@ pub(super) fn tidy(text: &str) -> Option<String> {
     Some(tidy.trim().to_owned())
 }
 
-/// For comparing names: small letters and digits of any script, nothing else.
+/// A name for comparison: lower-case letters and digits of any script, nothing else.
 pub(super) fn fold(text: &str) -> String {
     let letters = text.chars().map(half_width);
     let letters = letters.filter(|letter| letter.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Small words with one blank between them and one at each end.
+/// The words in lower case, with one blank between them and one at each end.
 pub(super) fn words(text: &str) -> String {
     let lower = text.to_lowercase();
     let mut words = " ".to_owned();
@@ -39,7 +39,7 @@ pub(super) fn words(text: &str) -> String {
     words
 }
 
-/// Whether a text is written in Chinese, Japanese or Korean letters.
+/// True if a text has Chinese, Japanese or Korean letters.
 pub(super) fn is_east_asian(text: &str) -> bool {
     let is_east_asian = |letter: char| {
         matches!(letter,
@@ -49,7 +49,8 @@ pub(super) fn is_east_asian(text: &str) -> bool {
     text.chars().any(is_east_asian)
 }
 
-/// Letters, digits and blanks of Chinese and Japanese keyboards, in ASCII. Wide punctuation stays: it belongs there.
+/// The ASCII form of letters, digits and blanks of Chinese and Japanese keyboards. Wide punctuation stays, because it
+/// is correct there.
 pub(super) fn half_width(letter: char) -> char {
     match letter {
         '\u{3000}' => ' ',
@@ -60,7 +61,7 @@ pub(super) fn half_width(letter: char) -> char {
     }
 }
 
-/// Marks of direction and joining, which are seen nowhere and make equal texts differ.
+/// True for marks of direction and joining, which are invisible and make equal texts differ.
 fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')

@@ -1,4 +1,4 @@
-//! The tool that looks at an address.
+//! The tool that checks an address.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crate::shipping::tariff::Tariff;
 use crate::shop::is_chinese;
 use crate::words::Say;
 
-/// Looks at an address.
+/// Checks an address.
 pub(in crate::shipping) struct ValidateAddress;
 
 #[derive(Deserialize, ToolArgs)]
@@ -44,7 +44,7 @@ pub struct ValidAddress {
     pub changes: Vec<Change>,
 }
 
-/// What is known about getting there and nothing else: the rest is personal.
+/// Shows the deliverability only: the rest is personal.
 impl fmt::Debug for ValidAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ValidAddress")
@@ -117,7 +117,7 @@ impl Tool for ValidateAddress {
     }
 }
 
-/// Checks the address at this JSON pointer of a call's arguments, and remarks on what was changed.
+/// Checks the address at this JSON pointer of a call's arguments, and adds a remark for each change.
 pub(crate) fn of(
     ctx: &CallContext,
     address: &Address,
@@ -129,7 +129,7 @@ pub(crate) fn of(
     Ok(checked)
 }
 
-/// Tells the caller what was changed, and not what it says: that is personal.
+/// Adds a remark for each change, without the text: that is personal.
 pub(super) fn remark(ctx: &CallContext, changes: &[Change]) {
     for Change { field, change } in changes {
         let field = field.clone();

@@ -1,4 +1,5 @@
-//! What a tariff must not say: a name that leads nowhere, a price that falls or is missing, a figure without a source.
+//! The checks of a tariff file: it is refused for an unresolved name, a price that falls or is missing, or a figure
+//! without a source.
 
 use std::collections::{BTreeMap, BTreeSet};
 

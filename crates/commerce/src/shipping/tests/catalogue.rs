@@ -1,12 +1,12 @@
-//! The tariff and the shop to try fit each other.
+//! The tariff and the made-up shop fit each other.
 
 use std::collections::BTreeSet;
 
 use super::ask_for;
 use crate::shop::{self, Shop};
 
-/// Each thing goes by itself within its country and to both sides of the Atlantic: but for what no carrier takes,
-/// which is named here, and for places that no carrier serves.
+/// Each item can be sent by itself within its country and to both sides of the Atlantic, except those that no carrier
+/// takes, which are named here, and those for places that no carrier serves.
 #[test]
 fn what_is_sold_can_be_sent() {
     let shop: Shop = serde_json::from_value(shop::data().unwrap()).unwrap();
@@ -20,7 +20,7 @@ fn what_is_sold_can_be_sent() {
             }
         }
     }
-    // Nobody serves India; the rest is dangerous in the air, or a weapon, or its seller does not send it there.
+    // No carrier serves India; the rest is dangerous in the air, or a weapon, or its seller does not send it there.
     refused.retain(|refused| !refused.ends_with("IN-IN INVALID_ARGUMENT"));
     let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
     let expected = [

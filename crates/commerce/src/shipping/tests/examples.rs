@@ -11,7 +11,7 @@ fn option(asked: &Asked<'_>, id: &str) -> ShippingOption {
     options.find(|option| option.option_id == id).unwrap()
 }
 
-/// An option's weights (actual, volumetric, chargeable) and its price in dollars.
+/// Checks an option's weights (actual, volumetric, chargeable) and its price in dollars.
 #[track_caller]
 fn check(items: &[(&str, u32)], to: (&str, &str), id: &str, grams: [u32; 3], price: &str) {
     let (currency, tariff) = ("USD", &*TARIFF);
@@ -35,7 +35,7 @@ fn check(items: &[(&str, u32)], to: (&str, &str), id: &str, grams: [u32; 3], pri
     );
 }
 
-/// The services that are left out, each with its cause and rule.
+/// Checks the services that are left out, each with its cause and rule.
 #[track_caller]
 fn check_excluded(items: &[(&str, u32)], to: (&str, &str), expected: &[(&str, Cause, &str)]) {
     let (currency, tariff) = ("USD", &*TARIFF);
@@ -354,7 +354,7 @@ fn limits_of_size_and_weight() {
     );
 }
 
-/// Another version of the tariff is another price: this is what a replay with changed rules shows.
+/// Another version of the tariff gives another price: a replay with changed rules shows it.
 #[test]
 fn the_older_tariff_has_another_fuel_surcharge() {
     // 128.00 as above; fuel 128.00 x 0.2475 = 31.68. Sum 159.68.
@@ -460,7 +460,7 @@ fn where_nothing_is_left() {
     assert!(body["message"].as_str().unwrap().contains("NOTHING"));
 }
 
-/// Without a postal code nobody knows about remote areas, and the answer says so.
+/// Without a postal code the remote areas are unknown, and the answer says so.
 #[test]
 fn a_missing_postal_code_is_told() {
     let items = [("CABLE", 1)];

@@ -1,4 +1,4 @@
-//! What holds for every basket.
+//! Properties of every basket.
 
 use proptest::prelude::*;
 use rust_decimal::Decimal;
@@ -52,7 +52,7 @@ fn destinations() -> impl Strategy<Value = Destination> {
     })
 }
 
-/// The options; none where nobody takes it.
+/// The options; `None` if no service takes the basket.
 fn ask(things: &[Thing], destination: &Destination, currency: &str) -> Option<Offered> {
     let offers = things.iter().enumerate().map(|(at, it)| {
         let sku = format!("T-{at}");
@@ -76,7 +76,7 @@ fn ask(things: &[Thing], destination: &Destination, currency: &str) -> Option<Of
     question.answer().ok()
 }
 
-/// Every option of both answers: what it cost before and what it costs after.
+/// The prices of every option of both answers, before and after.
 fn both(before: &Offered, after: &Offered) -> Vec<(i64, i64)> {
     let pairs = before.options.iter().filter_map(|old| {
         let mut options = after.options.iter();

@@ -1,4 +1,4 @@
-//! What a rule file must not say.
+//! Rule files that are refused.
 
 use serde_json::json;
 
@@ -109,7 +109,7 @@ fn formats_of_addresses_that_cannot_be_used_say_why() {
     );
 }
 
-/// What should be a number and is none may be anything: it is not taken.
+/// A value that should be a number and is not one may be anything: it is not taken.
 #[test]
 fn what_cannot_be_compared_is_refused() {
     let tonic = |percent| {

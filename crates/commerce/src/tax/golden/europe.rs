@@ -103,7 +103,7 @@ const THE_CASCADE_FROM_INDIA: &[Example] = &[
     },
 ];
 
-/// Rates that differ by what is sold and by year.
+/// Rates that differ by goods and by year.
 const EUROPEAN_RATES: &[Example] = &[
     // Children's clothes to Ireland: duty 12 % of 200.00 + 20.00: 26.40. VAT 0 %. Ireland's post has no fee here.
     Example {
@@ -355,7 +355,7 @@ const NORWAY: &[Example] = &[
     },
 ];
 
-/// What comes from several countries is several consignments, each with its own threshold.
+/// Goods from several countries are several consignments, each with its own threshold.
 const SEVERAL_CONSIGNMENTS: &[Example] = &[
     // To Germany, shipping 30.00 by value of 100 + 100 + 100: 10.00 each.
     // From China 100.00: flat duty 3.00, VAT 19 % of 113.00: 21.47.
@@ -448,7 +448,7 @@ const FOOD_AND_AGREEMENTS: &[Example] = &[
     },
 ];
 
-/// Parts of countries with rates of their own: the amounts are those of the country, and the estimate is not sure.
+/// Parts of countries with rates of their own: the amounts are those of the country, and the confidence is lower.
 const SPECIAL_TERRITORIES: &[Example] = &[
     // Within Spain to Madrid: VAT 21 % of 100.00 + 5.00: 22.05.
     Example {

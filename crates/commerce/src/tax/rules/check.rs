@@ -1,4 +1,4 @@
-//! What the types of the rule set cannot say: that references lead somewhere, that rates are rates.
+//! The checks of the rule set that its types cannot express: references resolve, and rates are plausible.
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;

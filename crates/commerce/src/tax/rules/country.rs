@@ -1,4 +1,4 @@
-//! What the rule set says about countries and their own taxes.
+//! Countries and their own taxes in the rule set.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::tax::answer::Confidence;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Country {
-    /// What people call it.
+    /// The name, for people.
     pub name: Text,
-    /// Its customs territory.
+    /// The customs territory that it belongs to.
     pub territory: String,
-    /// What is paid in there.
+    /// The currency.
     pub currency: String,
     /// VAT, GST or sales tax.
     pub tax: Tax,
-    /// Parts of it where other rates hold than those of the rules.
+    /// Parts of it that have other rates than those of the rules.
     #[serde(default)]
     pub special: Vec<Special>,
-    /// What its post takes for clearance.
+    /// The clearance fees of its post.
     #[serde(default)]
     pub fees: Vec<FeeRule>,
 }
@@ -33,18 +33,18 @@ pub struct Country {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Special {
-    /// How its postal codes begin, in capital letters and without spaces.
+    /// The prefixes of its postal codes, in capital letters and without spaces.
     pub postal: Vec<String>,
-    /// What people call it.
+    /// The name, for people.
     pub name: Text,
     /// A name in [`TaxRules::sources`](super::TaxRules::sources).
     pub source: String,
-    /// The day that the figure is of.
+    /// The day of the figure.
     pub date: String,
 }
 
 impl Country {
-    /// The special part that a postal code belongs to, as people write it: `35001`, `E-35001`, `je2 3ab`.
+    /// The special part of a postal code as people write it: `35001`, `E-35001`, `je2 3ab`; `None` if it is in none.
     pub fn special(&self, postal_code: &str) -> Option<&Special> {
         let letters = postal_code.chars().filter(char::is_ascii_alphanumeric);
         let code: String = letters.map(|letter| letter.to_ascii_uppercase()).collect();
@@ -64,17 +64,17 @@ impl Country {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tax {
-    /// What it is called, such as `vat`.
+    /// The kind of tax, such as `vat`.
     pub kind: String,
-    /// As a decimal; where the country has regions, what is taken in all of them.
+    /// The standard rate as a decimal; if the country has regions, the part that all of them have in common.
     pub standard: Decimal,
-    /// What it is computed on where nothing crosses a border.
+    /// The base of the tax if no border is crossed.
     #[serde(default = "price")]
     pub domestic_base: TaxBase,
     /// Other rates: the longest code that fits counts.
     #[serde(default)]
     pub rates: Vec<TaxRate>,
-    /// Where the rate depends on the region: by its code.
+    /// The regions by code; empty if the rate does not depend on the region.
     #[serde(default)]
     pub regions: BTreeMap<String, Region>,
     /// Codes of food, which regions with `exempt_food` do not tax.
@@ -83,12 +83,12 @@ pub struct Tax {
     /// Codes among them that many of these regions tax.
     #[serde(default)]
     pub food_except: Vec<String>,
-    /// Whether towns and counties may add to the rate of a region.
+    /// True if towns and counties may add to the rate of a region.
     #[serde(default)]
     pub has_local_rates: bool,
     /// A name in [`TaxRules::sources`](super::TaxRules::sources).
     pub source: String,
-    /// The day that the figure is of.
+    /// The day of the figure.
     pub date: String,
 }
 
@@ -100,24 +100,24 @@ fn price() -> TaxBase {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaxRate {
-    /// Its name.
+    /// The id.
     pub id: String,
-    /// Chapters, headings or subheadings.
+    /// The chapters, headings or subheadings that it applies to.
     pub hs: Vec<String>,
-    /// As a decimal.
+    /// The rate as a decimal.
     pub rate: Decimal,
     /// A consumption tax that is part of its own base, as a decimal.
     #[serde(default)]
     pub excise: Decimal,
-    /// How sure an estimate with it may be at most.
+    /// The highest confidence of an estimate that uses it.
     #[serde(default)]
     pub confidence_max: Option<Confidence>,
-    /// What the buyer should know.
+    /// A note for the buyer.
     #[serde(default)]
     pub note: Option<Text>,
     /// A name in [`TaxRules::sources`](super::TaxRules::sources).
     pub source: String,
-    /// The day that the figure is of.
+    /// The day of the figure.
     pub date: String,
 }
 
@@ -125,14 +125,14 @@ pub struct TaxRate {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Region {
-    /// What people call it.
+    /// The name.
     pub name: String,
-    /// As a decimal, all taxes together.
+    /// The rate of all taxes together, as a decimal.
     pub rate: Decimal,
-    /// Codes that it does not tax.
+    /// The codes that it does not tax.
     #[serde(default)]
     pub exempt: Vec<String>,
-    /// Whether it does not tax food.
+    /// True if it does not tax food.
     #[serde(default)]
     pub exempt_food: bool,
 }
