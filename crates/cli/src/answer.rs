@@ -1,4 +1,4 @@
-//! What a command answers: one JSON value for programs, a table or lines for people.
+//! Output of a command: one JSON value for programs, a table or lines for people.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use crate::json;
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-/// One line of JSON for programs, or laid out for people.
+/// Writes one line of JSON for programs, or formatted JSON for people.
 pub(crate) fn write_json(terminal: &mut Terminal, value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value)?;
     let written = if terminal.is_for_programs() {
@@ -22,7 +22,7 @@ pub(crate) fn write_json(terminal: &mut Terminal, value: &impl Serialize) -> Res
     Ok(writeln!(terminal.data(), "{written}")?)
 }
 
-/// The value for programs, the table for people; people are told where there is nothing in it.
+/// Writes the value for programs, or the table for people. An empty table is replaced by the sentence `nothing`.
 pub(crate) fn write_table(
     terminal: &mut Terminal,
     value: &impl Serialize,

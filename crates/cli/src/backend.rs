@@ -1,4 +1,4 @@
-//! Which store: how it is named on the command line, and how it is opened.
+//! The store of a command: its name, and how it is opened.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use countersign::ledger::{self, Binding, MemoryStore, NotOurs, Store};
-use countersign_store::postgres::{self, PostgresOptions, PostgresStore};
+use countersign_config::sections;
+use countersign_store::postgres::{self, PostgresStore};
 use countersign_store::sqlite::{OpenError, PreviousRun, SqliteOptions, SqliteStore};
 
+use crate::config::parts;
 use crate::failure::Failure;
 
-/// A store as the command line names it.
+/// A store, with its whole address.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum StoreName {
     Memory,
@@ -28,10 +30,10 @@ pub(crate) enum Backend {
     Postgres(Arc<PostgresStore>),
 }
 
-/// For how long a command waits for another one that has the file.
+/// Timeout for a file of the store that another command has.
 const FILE_WAIT: Duration = Duration::from_secs(10);
 
-/// How often it looks.
+/// Poll interval while a command waits for the file.
 const FILE_LOOK: Duration = Duration::from_millis(20);
 
 impl FromStr for StoreName {
@@ -51,7 +53,7 @@ impl FromStr for StoreName {
     }
 }
 
-/// Without the password of an address.
+/// The name, without the password of an address.
 impl std::fmt::Display for StoreName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -78,12 +80,18 @@ impl std::fmt::Debug for StoreName {
 
 impl Backend {
     /// The store, if it belongs to these keys.
-    pub(crate) async fn open(name: &StoreName, binding: Binding) -> Result<Self, Failure> {
+    pub(crate) async fn open(
+        name: &StoreName,
+        binding: Binding,
+        options: &sections::Store,
+    ) -> Result<Self, Failure> {
         match name {
             StoreName::Memory => Ok(Self::Memory(Arc::new(MemoryStore::new().keeping_log()))),
-            StoreName::Sqlite(path) => Ok(Self::Sqlite(Arc::new(open_file(path, binding).await?))),
+            StoreName::Sqlite(path) => Ok(Self::Sqlite(Arc::new(
+                open_file(path, parts::sqlite_options(&options.sqlite, binding)).await?,
+            ))),
             StoreName::Postgres(address) => {
-                let options = PostgresOptions::new(address).binding(binding);
+                let options = parts::postgres_options(&options.postgres, address).binding(binding);
                 let store = PostgresStore::open(options).await;
                 let store = store.map_err(|error| {
                     let hint = if let postgres::OpenError::Installation(refused) = &error {
@@ -106,7 +114,7 @@ impl Backend {
         }
     }
 
-    /// Whether no other process can be using it now.
+    /// True if no other process can be using the store now.
     pub(crate) fn is_alone(&self) -> bool {
         match self {
             Self::Memory(_) | Self::Sqlite(_) => true,
@@ -114,7 +122,7 @@ impl Backend {
         }
     }
 
-    /// Whether the run before this one did not end in order.
+    /// True if the previous run did not end in order, such as after a crash.
     pub(crate) fn was_lost(&self) -> bool {
         match self {
             Self::Memory(_) | Self::Postgres(_) => false,
@@ -122,7 +130,15 @@ impl Backend {
         }
     }
 
-    /// What is worth knowing of it: a name, whether it is in order, what was found.
+    /// Notes that the log has the record of a run that was lost.
+    pub(crate) async fn lost_run_recorded(&self) -> Result<(), ledger::Error> {
+        match self {
+            Self::Sqlite(store) if self.was_lost() => store.lost_run_recorded().await,
+            Self::Memory(_) | Self::Sqlite(_) | Self::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// Describes the state of the store, one entry per fact: its name, true if it is in order, and the finding.
     pub(crate) fn particulars(&self) -> Vec<(&'static str, bool, String)> {
         match self {
             Self::Memory(_) | Self::Postgres(_) => Vec::new(),
@@ -152,12 +168,8 @@ impl Backend {
 }
 
 /// Commands that are started together take turns: a file has one owner at a time.
-async fn open_file(path: &Path, binding: Binding) -> Result<SqliteStore, Failure> {
+async fn open_file(path: &Path, options: SqliteOptions) -> Result<SqliteStore, Failure> {
     let begun = Instant::now();
-    let options = SqliteOptions {
-        binding: Some(binding),
-        ..SqliteOptions::default()
-    };
     loop {
         match SqliteStore::open(path, options.clone()) {
             Err(OpenError::InUse { .. }) if begun.elapsed() < FILE_WAIT => {
@@ -207,7 +219,7 @@ pub(crate) fn bound_log(failure: &Failure) -> Option<&str> {
     }
 }
 
-/// The way out for whoever comes with other keys than the data has.
+/// Returns the hint for an operator whose keys are not those of the store.
 pub(crate) fn keys_hint(refused: &NotOurs) -> &'static str {
     match refused {
         NotOurs::OtherMaster { .. }

@@ -14,13 +14,13 @@ use crate::keys::{LOG, MASTER};
 /// A finished backup, as the command tells it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Made {
-    /// Where it is.
+    /// Path of the backup.
     pub(crate) file: PathBuf,
-    /// How large it is.
+    /// Size of the backup in bytes.
     pub(crate) bytes: u64,
-    /// How many records it has.
+    /// Number of records in the backup.
     pub(crate) records: u64,
-    /// How many of them are under its newest signed checkpoint.
+    /// Number of records under its newest signed checkpoint.
     pub(crate) signed: u64,
     /// The installation that it belongs to.
     pub(crate) installation: String,
@@ -34,9 +34,9 @@ pub(crate) struct Made {
 pub(crate) struct KeyFile {
     /// The installation that they belong to.
     pub(crate) installation: String,
-    /// As in `master.key`; none where the environment brings it.
+    /// Content of `master.key`; `None` if the environment provides the key.
     pub(crate) master: Option<String>,
-    /// As in `log.key`.
+    /// Content of `log.key`.
     pub(crate) log: String,
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn backup(
     })
 }
 
-/// Where the keys of a backup are.
+/// Returns the path of the file with a backup's keys.
 pub(crate) fn keys_path(backup: &Path) -> PathBuf {
     let mut name = backup.as_os_str().to_owned();
     name.push(".keys");

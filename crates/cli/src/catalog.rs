@@ -1,16 +1,23 @@
-//! The tools that are there without any set-up: the reference tools, which run a shop, and the samples, with
-//! a handful of notes to search.
+//! The tools that there are: those of the program (the reference tools, which run a shop, and the samples, with a
+//! handful of notes to search), and those of a configuration.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign::Catalog;
 use countersign::catalog::{Entry, Unmatched, select};
 use countersign::sample::{AddNote, ClearNotes, Diagnostics, ListNotes, MemorySearch, Vat};
+use countersign_config::Loaded;
 use countersign_gateway::nearest::nearest;
+use countersign_upstream::Upstreams;
+use tokio::runtime::Handle;
 
+use crate::config;
 use crate::failure::Failure;
 
-/// What `memory.search` finds.
+pub(crate) mod assemble;
+
+/// Texts that `memory.search` searches.
 const NOTES: [&str; 8] = [
     "agent state is kept per session and expires after a day",
     "an agent retries a call with the same key, so that it happens once",
@@ -22,8 +29,43 @@ const NOTES: [&str; 8] = [
     "东京的会议改到星期三",
 ];
 
-/// All tools.
-pub(crate) fn all() -> Result<Catalog, Failure> {
+/// Every tool of a configuration, to be looked at and not called: no secret is read.
+pub(crate) fn declared(loaded: &Loaded) -> Result<Catalog, Failure> {
+    let tools = assemble::declared(loaded).map_err(config::wrong)?;
+    assemble::catalog(loaded, tools).map_err(config::wrong)
+}
+
+/// Every tool of a configuration, to be called.
+pub(crate) fn ready(loaded: &Loaded) -> Result<Catalog, Failure> {
+    Ok(ready_with_upstreams(loaded)?.0)
+}
+
+/// Builds the catalog, and returns the upstreams too, for callers that change them later.
+pub(crate) fn ready_with_upstreams(loaded: &Loaded) -> Result<(Catalog, Arc<Upstreams>), Failure> {
+    let assembled = assemble::ready(loaded, None).map_err(config::wrong)?;
+    let catalog = assemble::catalog(loaded, assembled.tools).map_err(config::wrong)?;
+    Ok((catalog, assembled.upstreams))
+}
+
+/// Lists the tools of the MCP servers at start. A server that does not answer delays the start only briefly, unless its tools were never
+/// listed before.
+pub(crate) fn ask(upstreams: &Upstreams, catalog: &Catalog, runtime: &Handle) {
+    let wait = if upstreams.waits_for_a_first_list() {
+        FIRST_WAIT
+    } else {
+        USUAL_WAIT
+    };
+    runtime.block_on(upstreams.discover(catalog, wait));
+}
+
+/// Longest wait for a server of which nothing is known: it may have to be downloaded.
+const FIRST_WAIT: Duration = Duration::from_secs(30);
+
+/// Longest wait for one whose tools are known.
+const USUAL_WAIT: Duration = Duration::from_secs(2);
+
+/// Every tool that the program brings itself.
+pub(crate) fn program() -> Result<Catalog, countersign::catalog::Error> {
     let builder = Catalog::builder()
         .tool(MemorySearch::new(NOTES))
         .tool(Diagnostics)
@@ -31,10 +73,10 @@ pub(crate) fn all() -> Result<Catalog, Failure> {
         .tool(ClearNotes)
         .tool(ListNotes)
         .tool(Vat);
-    Ok(countersign_commerce::tools(builder).build()?)
+    countersign_commerce::tools(builder).build()
 }
 
-/// A tool by its name or provider alias; where there is none, the nearest name is the hint.
+/// Finds a tool by its name or provider alias. The error hints at the nearest name.
 pub(crate) fn find(catalog: &Catalog, name: &str) -> Result<Arc<Entry>, Failure> {
     match catalog.get(name) {
         Some(entry) => Ok(entry),

@@ -1,23 +1,31 @@
-//! One file a command; each knows its options, its help and how it is run.
+//! The commands, one file each, with its options, its help and its run.
 
 pub(crate) mod approvals;
 pub(crate) mod bind;
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod claims;
+pub(crate) mod config;
+pub(crate) mod console;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod evidence;
+pub(crate) mod import;
+pub(crate) mod init;
 pub(crate) mod keys;
+pub(crate) mod lint;
 mod lookup;
 pub(crate) mod mcp;
+pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod rules;
 pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod store;
 pub(crate) mod tools;
+pub(crate) mod upstreams;
 pub(crate) mod verify;
+pub(crate) mod wrap;
 
 use countersign::contract::Issue;
 use jiff::tz::TimeZone;
@@ -28,7 +36,7 @@ use crate::table::Table;
 /// Said where the text stands alone on the command line.
 const BEHIND_ARGS: &str = "the text goes behind --args";
 
-/// What the binder changed or refused, for people.
+/// Builds a table of the binder's repairs and refusals, for people.
 fn issue_table<'i>(issues: impl IntoIterator<Item = &'i Issue>) -> Table {
     let mut table = Table::new(["SEVERITY", "CODE", "PATH", "BEFORE → AFTER", "MESSAGE"]);
     for issue in issues {
@@ -55,7 +63,7 @@ fn issue_table<'i>(issues: impl IntoIterator<Item = &'i Issue>) -> Table {
     table
 }
 
-/// Why an operator does something; it has to say something.
+/// Checks the reason of an operator's action: it needs at least one visible character.
 fn reason(text: &str) -> Result<String, String> {
     let is_said = |c: char| !c.is_whitespace() && !c.is_control();
     if text.chars().any(is_said) {
@@ -64,12 +72,12 @@ fn reason(text: &str) -> Result<String, String> {
     Err("a reason is needed: at least one visible character".to_owned())
 }
 
-/// So many of a thing, in words.
-fn counted(count: usize, one: &str, many: &str) -> String {
+/// Formats a count with its noun.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// The binder leaves out a time zone that it does not know; a person who misspells one is told.
+/// Refuses a time zone that is not known. The binder would leave it out silently.
 fn check_timezone(timezone: Option<&str>) -> Result<(), Failure> {
     match timezone {
         Some(name) if TimeZone::get(name).is_err() => {

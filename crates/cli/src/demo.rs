@@ -17,25 +17,25 @@ pub(crate) use stage::Tally;
 use story::{consent, crash, erase, grounds, once, order, proof, rules};
 use world::World;
 
-/// How many steps there are.
+/// Number of steps.
 const STEPS: usize = 15;
 
-/// Who buys.
+/// User who buys.
 const ANNA: &str = "u_anna";
 
-/// Somebody else.
+/// Another user.
 const BEN: &str = "u_ben";
 
-/// What is bought.
+/// Item that is bought.
 const SKU: &str = "SKU-0002-01";
 
-/// How many.
+/// Quantity that is bought.
 const QUANTITY: u32 = 3;
 
-/// Where it goes.
+/// Country that the order is sent to.
 const DESTINATION: &str = "DE";
 
-/// Where it may not go.
+/// Country that the item may not be sent to.
 const FORBIDDEN: &str = "JP";
 
 /// Plays all steps in this folder, which is made.

@@ -1,4 +1,4 @@
-//! How a command ends, for the shell.
+//! Exit codes of a command.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Exit {
-    /// It did what it was asked.
+    /// The command succeeded.
     Ok,
     /// The call answered an error, or the text has no safe reading.
     Refused,

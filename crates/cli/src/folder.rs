@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::failure::Failure;
 
-/// What nobody but the owner may read.
+/// Mode of a file that only its owner may read.
 const SECRET_MODE: u32 = 0o600;
 
 /// A folder that is there.
@@ -19,12 +19,9 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// What the environment says, or else the platform's data folder.
+    /// The platform's data folder.
     pub(crate) fn usual() -> Result<PathBuf, Failure> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        if let Some(folder) = set("COUNTERSIGN_DATA") {
-            return Ok(folder.into());
-        }
         let base = set("XDG_DATA_HOME").map(PathBuf::from);
         let base = base.filter(|path| path.is_absolute()).or_else(|| {
             let home = set("HOME").map(PathBuf::from)?;
@@ -36,7 +33,7 @@ impl Folder {
         Ok(base.join("countersign"))
     }
 
-    /// The folder, made where it is missing: nobody else may look into it.
+    /// Makes the folder if it is missing, with access for the owner only.
     pub(crate) fn make(path: PathBuf) -> Result<Self, Failure> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| about(&path, "make the folder", error))?;
@@ -73,7 +70,7 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// What is in a file; none where there is none.
+    /// Reads a file; `None` if it does not exist.
     pub(crate) fn read(&self, name: &str) -> Result<Option<String>, Failure> {
         let path = self.file(name);
         match fs::read_to_string(&path) {
@@ -83,7 +80,7 @@ impl Folder {
         }
     }
 
-    /// The same of a file that nobody else may be able to read.
+    /// Reads a secret file; fails if other accounts could read it.
     pub(crate) fn read_secret(&self, name: &str) -> Result<Option<Zeroizing<String>>, Failure> {
         if let Some(mode) = self.mode(name)?
             && mode & 0o077 != 0
@@ -95,7 +92,7 @@ impl Folder {
         Ok(self.read(name)?.map(Zeroizing::new))
     }
 
-    /// The permissions of a file; none where there is no such file.
+    /// Returns the permissions of a file; `None` if it does not exist.
     pub(crate) fn mode(&self, name: &str) -> Result<Option<u32>, Failure> {
         let path = self.file(name);
         match fs::metadata(&path) {

@@ -1,4 +1,4 @@
-//! The log of a place while a command works: what it commits is in the signed tree when it ends.
+//! Signing of the log while a command works: everything it commits is in the signed tree when it ends.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::running::Running;
 /// The newest signed checkpoint, outside of the store.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 
-/// The same again, for the signer: whoever puts an old store with its old checkpoint into the folder leaves this one.
+/// The newest signed checkpoint again, for the signer: it stays when an old store is put into the folder with its old checkpoint.
 pub(crate) const SIGNED: &str = "log.signed";
 
-/// The newest note that was kept outside of the store. One that is not of this log is answered too where it is the checkpoint:
-/// whoever relies on it has to see that.
+/// Returns the newest checkpoint that was kept outside of the store. A `checkpoint` of another log is returned as well: the caller has to
+/// see that it does not fit.
 pub(crate) fn held(folder: &Folder, key: &VerifyingKey) -> Result<Option<String>, Failure> {
     let size = |note: &str| Checkpoint::open(note, key).ok().map(|known| known.size);
     let checkpoint = folder.read(CHECKPOINT)?;
@@ -33,19 +33,19 @@ pub(crate) fn held(folder: &Folder, key: &VerifyingKey) -> Result<Option<String>
     })
 }
 
-/// Signs what a command commits.
+/// Signer of the records that a command commits.
 pub(crate) enum Journal {
-    /// By itself.
+    /// The command signs them itself.
     Own(Box<Sequencer>),
-    /// The server does, in which it is carried out.
+    /// The server in which the command is carried out signs them.
     Server,
 }
 
-/// How long a server may take to sign what was committed.
+/// Timeout for a server to sign what was committed.
 const SIGNED_MAX: Duration = Duration::from_secs(30);
 
 impl Journal {
-    /// Nothing is signed for a log that is not the continuation of the checkpoint in the folder.
+    /// Starts signing. Fails if the log is not a continuation of the checkpoint in the folder.
     pub(crate) fn start(place: &Place) -> Result<Self, Failure> {
         if let Some(served) = &place.served {
             if served.gateway.health().is_log_stopped() {
@@ -59,7 +59,7 @@ impl Journal {
         Ok(Self::Own(Box::new(sequencer)))
     }
 
-    /// Signs what is committed until `stop` is done, and then everything that is left.
+    /// Signs records as they are committed until `stop` is done, and then the rest.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) -> Result<(), Failure> {
         match self {
             Self::Own(sequencer) => sequencer.run(stop).await.map_err(failed),
@@ -91,7 +91,7 @@ fn not_signed_yet() -> Failure {
     Failure::new(message).hint("the server's log says why; do not do it again")
 }
 
-/// What signs the log of a place, for a command or for a server.
+/// Builds the sequencer, which signs the log of a place, for a command or for a server.
 pub(crate) fn sequencer(
     place: &Place,
     how: impl FnOnce(SequencerBuilder) -> SequencerBuilder,
@@ -112,6 +112,7 @@ pub(crate) fn sequencer(
         .ids(place.ids.clone())
         .newest(place.newest.clone())
         .prompt(place.prompt.clone())
+        .lease(place.config().log.lease.duration())
         .on_checkpoint(move |note| {
             let written = folder
                 .write(CHECKPOINT, note, 0o644)
@@ -122,11 +123,15 @@ pub(crate) fn sequencer(
         held: held.as_deref(),
         is_unclean: place.backend.was_lost(),
     };
-    let sequencer = place.runtime.block_on(how(builder).start(last));
-    sequencer.map_err(failed)
+    let started = async {
+        let sequencer = how(builder).start(last).await?;
+        place.backend.lost_run_recorded().await?;
+        Ok(sequencer)
+    };
+    place.runtime.block_on(started).map_err(failed)
 }
 
-/// Why nothing is signed, with what to do about it.
+/// Turns an error of the sequencer into a failure with a hint.
 pub(crate) fn failed(error: sequencer::Error) -> Failure {
     match error {
         sequencer::Error::Store(error) => store_failed(error),

@@ -25,8 +25,8 @@ pub(crate) fn compact(json: &str, out: &mut String) {
     }
 }
 
-/// Checked JSON over several lines, two spaces a level, for people: what a terminal would act on is
-/// written as its escape.
+/// Formats checked JSON over several lines, two spaces a level, for people. Characters that would control a terminal are written as
+/// escapes.
 pub(crate) fn pretty(json: &str) -> String {
     let mut dense = String::with_capacity(json.len());
     compact(json, &mut dense);

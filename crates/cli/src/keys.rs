@@ -1,5 +1,5 @@
 //! The two keys of an installation: the master key, which wraps the keys of the users, and the key
-//! that signs the log. Both are files beside the data unless the environment brings the first.
+//! that signs the log. Both are files beside the data unless the configuration names another place for the first.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,29 +8,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign::ids::IdSource;
 use countersign::ledger::Binding;
+use countersign_config::sections::Keys;
+use countersign_config::value::SecretRef;
 use countersign_evidence::note::{SigningKey, VerifyingKey};
 use countersign_evidence::seal::MasterKey;
 use zeroize::Zeroizing;
 
+use crate::config::secret;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal::{self, CHECKPOINT, SIGNED};
 
-/// Where the master key comes from when it is in no file.
-const MASTER_VARIABLE: &str = "COUNTERSIGN_MASTER_KEY";
-
-/// And what it was before, during a rotation.
-const MASTER_OLD_VARIABLE: &str = "COUNTERSIGN_MASTER_KEY_OLD";
-
-/// Wraps the keys of the users.
+/// File of the master key, which wraps the keys of the users.
 pub(crate) const MASTER: &str = "master.key";
-/// What they were wrapped with before a rotation; there until all of them are wrapped anew.
+/// File of the previous master key, kept during a rotation until all user keys are wrapped anew.
 pub(crate) const MASTER_OLD: &str = "master.key.old";
-/// Signs the log.
+/// File of the key that signs the log.
 pub(crate) const LOG: &str = "log.key";
 /// The key of a log that a restore begins; there until the store is bound to it.
 pub(crate) const LOG_NEXT: &str = "log.key.next";
-/// What others check the log's signatures with.
+/// File of the public key that others check the log's signatures with.
 pub(crate) const LOG_PUBLIC: &str = "log.pub";
 
 /// Files that a restore has replaced.
@@ -42,25 +39,58 @@ const RESTORED: &str = "/restored-";
 /// The bytes of a key.
 pub(crate) type Secret = Zeroizing<[u8; 32]>;
 
-/// Where the master key is.
+/// Source of the master key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MasterSource {
+    /// In a variable.
     Environment,
-    File,
+    /// In a file that the configuration names.
+    NamedFile,
+    /// In the data folder, where a rotation can change it.
+    Folder,
 }
 
-/// The master key; none where there is none yet.
-pub(crate) fn master(folder: &Folder) -> Result<Option<(Arc<MasterKey>, MasterSource)>, Failure> {
-    if let Some(key) = in_environment(MASTER_VARIABLE)? {
-        return Ok(Some((key, MasterSource::Environment)));
+/// Reads the master key; `None` if there is none yet. A key that the configuration names has to exist.
+pub(crate) fn master(
+    folder: &Folder,
+    named: &Keys,
+) -> Result<Option<(Arc<MasterKey>, MasterSource)>, Failure> {
+    if let Some(secret) = &named.master {
+        let source = match secret {
+            SecretRef::Env(_) => MasterSource::Environment,
+            SecretRef::File(_) => MasterSource::NamedFile,
+        };
+        return Ok(Some((self::named("keys.master", secret)?, source)));
     }
     let key = master_in(folder, MASTER)?;
-    Ok(key.map(|key| (key, MasterSource::File)))
+    Ok(key.map(|key| (key, MasterSource::Folder)))
 }
 
-/// What the keys were wrapped with before, where the environment brings the master key.
-pub(crate) fn old_in_environment() -> Result<Option<Arc<MasterKey>>, Failure> {
-    in_environment(MASTER_OLD_VARIABLE)
+/// Reads the previous master key during a rotation; `None` if there is none.
+pub(crate) fn master_before(
+    folder: &Folder,
+    named: &Keys,
+    source: MasterSource,
+) -> Result<Option<Arc<MasterKey>>, Failure> {
+    match source {
+        MasterSource::Environment | MasterSource::NamedFile => {
+            let old = named.master_old.as_ref();
+            old.map(|secret| self::named("keys.master_old", secret))
+                .transpose()
+        }
+        MasterSource::Folder => master_in(folder, MASTER_OLD),
+    }
+}
+
+/// The master key that a setting names.
+pub(crate) fn named(key: &str, secret: &SecretRef) -> Result<Arc<MasterKey>, Failure> {
+    let text = secret::read(key, secret)?;
+    let place = match secret {
+        SecretRef::Env(name) => name.clone(),
+        SecretRef::File(path) => path.display().to_string(),
+    };
+    let secret = parse(&text, &place)?;
+    Ok(Arc::new(MasterKey::from_bytes(&secret)))
 }
 
 /// A master key in a file.
@@ -83,7 +113,7 @@ pub(crate) fn make_master(
     Ok(Arc::new(MasterKey::from_bytes(&secret)))
 }
 
-/// The key of the log; none where there is none yet.
+/// Reads the key of the log; `None` if there is none yet.
 pub(crate) fn log(folder: &Folder) -> Result<Option<SigningKey>, Failure> {
     log_in(folder, LOG)
 }
@@ -177,15 +207,12 @@ pub(crate) fn adopt_next_log(folder: &Folder, bound: &str) -> Result<bool, Failu
 /// The keys of a folder, as a store is opened with them. While a rotation is not finished, the key before counts too.
 pub(crate) fn binding(
     folder: &Folder,
-    master: &MasterKey,
-    source: MasterSource,
+    named: &Keys,
+    (master, source): (&MasterKey, MasterSource),
     log: &SigningKey,
     ids: &dyn IdSource,
 ) -> Result<Binding, Failure> {
-    let before = match source {
-        MasterSource::Environment => old_in_environment()?,
-        MasterSource::File => master_in(folder, MASTER_OLD)?,
-    };
+    let before = master_before(folder, named, source)?;
     let mut id = [0; 16];
     ids.fill(&mut id);
     let mut binding = Binding::new(format!("in_{}", hex(&id)), master.id(), log.verifying_key());
@@ -227,14 +254,6 @@ pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(pair, 16).ok()?;
     }
     Some(bytes)
-}
-
-fn in_environment(variable: &str) -> Result<Option<Arc<MasterKey>>, Failure> {
-    let Ok(text) = std::env::var(variable) else {
-        return Ok(None);
-    };
-    let secret = parse(&Zeroizing::new(text), variable)?;
-    Ok(Some(Arc::new(MasterKey::from_bytes(&secret))))
 }
 
 fn draw(ids: &dyn IdSource) -> Secret {

@@ -1,7 +1,7 @@
 //! The `countersign` command: reads the command line, runs one command, answers with an exit code.
 //!
-//! What a command computes goes to stdout, everything about it to stderr, so that stdout can always
-//! be piped. The rules for all commands are in `docs/cli-style.md`.
+//! The result of a command goes to stdout, everything about it to stderr, so that stdout can always be piped. The rules for all commands
+//! are in `docs/cli-style.md`.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::place::PlaceOptions;
+use crate::place::PlaceFlags;
 use crate::terminal::Terminal;
 
 mod answer;
@@ -17,6 +17,7 @@ mod backend;
 mod backup;
 mod catalog;
 mod commands;
+mod config;
 mod demo;
 mod exit;
 mod failure;
@@ -29,6 +30,7 @@ mod operations;
 mod place;
 mod policy;
 mod progress;
+mod recording;
 mod rules;
 mod running;
 mod served;
@@ -54,7 +56,7 @@ struct Cli {
     json: bool,
 
     #[command(flatten)]
-    place: PlaceOptions,
+    place: PlaceFlags,
 
     #[command(subcommand)]
     command: Command,
@@ -68,20 +70,28 @@ enum Command {
     Calls(commands::calls::Calls),
     CallShow(commands::calls::CallShow),
     Claims(commands::claims::Claims),
+    Config(commands::config::ConfigCommand),
+    Console(commands::console::Console),
     Demo(commands::demo::Demo),
     #[command(hide = true)]
     DemoWorker(demo::worker::Worker),
     Doctor(commands::doctor::Doctor),
     Evidence(commands::evidence::Evidence),
+    Import(commands::import::Import),
+    Init(commands::init::Init),
     Keys(commands::keys::Keys),
+    Lint(commands::lint::Lint),
     Mcp(commands::mcp::Mcp),
+    Record(commands::record::Record),
     Replay(commands::replay::Replay),
     Rules(commands::rules::RulesCommand),
     Serve(commands::serve::Serve),
     Status(commands::status::Status),
     Store(commands::store::Store),
     Tools(commands::tools::Tools),
+    Upstreams(commands::upstreams::UpstreamsCommand),
     Verify(commands::verify::Verify),
+    Wrap(commands::wrap::Wrap),
 }
 
 fn main() -> ExitCode {
@@ -96,26 +106,34 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
-    let place = &cli.place;
+    let flags = &cli.place;
     match &cli.command {
-        Command::Approvals(approvals) => approvals.run(place, terminal),
-        Command::Bind(bind) => bind.run(terminal),
-        Command::Call(call) => call.run(place, terminal),
-        Command::Calls(calls) => calls.run(place, terminal),
-        Command::CallShow(show) => show.run(place, terminal),
-        Command::Claims(claims) => claims.run(place, terminal),
+        Command::Approvals(approvals) => approvals.run(&flags.read(terminal)?, terminal),
+        Command::Bind(bind) => bind.run(flags, terminal),
+        Command::Call(call) => call.run(&flags.read(terminal)?, terminal),
+        Command::Calls(calls) => calls.run(&flags.read(terminal)?, terminal),
+        Command::CallShow(show) => show.run(&flags.read(terminal)?, terminal),
+        Command::Claims(claims) => claims.run(&flags.read(terminal)?, terminal),
+        Command::Config(config) => config.run(flags, terminal),
+        Command::Console(console) => console.run(&flags.read(terminal)?, terminal),
         Command::Demo(demo) => demo.run(terminal),
-        Command::DemoWorker(worker) => worker.run(place.named_data()),
-        Command::Doctor(doctor) => doctor.run(place, terminal),
-        Command::Evidence(evidence) => evidence.run(place, terminal),
-        Command::Keys(keys) => keys.run(place, terminal),
-        Command::Mcp(mcp) => mcp.run(place, terminal),
-        Command::Replay(replay) => replay.run(place, terminal),
-        Command::Rules(rules) => rules.run(place, terminal),
-        Command::Serve(serve) => serve.run(place, terminal),
-        Command::Status(status) => status.run(place, terminal),
-        Command::Store(store) => store.run(place, terminal),
-        Command::Tools(tools) => tools.run(terminal),
-        Command::Verify(verify) => verify.run(place, terminal),
+        Command::DemoWorker(worker) => worker.run(flags.data.as_deref()),
+        Command::Doctor(doctor) => doctor.run(&flags.read(terminal)?, terminal),
+        Command::Evidence(evidence) => evidence.run(&flags.read(terminal)?, terminal),
+        Command::Import(import) => import.run(terminal),
+        Command::Init(init) => init.run(flags, terminal),
+        Command::Keys(keys) => keys.run(&flags.read(terminal)?, terminal),
+        Command::Lint(lint) => lint.run(flags, terminal),
+        Command::Mcp(mcp) => mcp.run(&flags.read(terminal)?, terminal),
+        Command::Record(record) => record.run(&flags.read(terminal)?, terminal),
+        Command::Replay(replay) => replay.run(&flags.read(terminal)?, terminal),
+        Command::Rules(rules) => rules.run(&flags.read(terminal)?, terminal),
+        Command::Serve(serve) => serve.run(&flags.read(terminal)?, terminal),
+        Command::Status(status) => status.run(&flags.read(terminal)?, terminal),
+        Command::Store(store) => store.run(&flags.read(terminal)?, terminal),
+        Command::Tools(tools) => tools.run(&flags.read(terminal)?, terminal),
+        Command::Upstreams(upstreams) => upstreams.run(&flags.read(terminal)?, terminal),
+        Command::Verify(verify) => verify.run(flags, terminal),
+        Command::Wrap(wrap) => wrap.run(flags, terminal),
     }
 }

@@ -1,10 +1,10 @@
-//! Operations: what an operator does with an installation, the same with and without a server.
+//! Operations of an operator on an installation, the same with and without a server.
 //!
-//! An operation is asked with a value that can be sent, works on a [`Place`], and writes to a [`Terminal`].
-//! [`PlaceOptions::perform`](crate::place::PlaceOptions::perform) carries it out in this process where nobody has the
-//! store. Where a server has it, the same value goes over the operator's socket, the server carries out the very same
-//! function on its own place (its store, its vault, its API keys, its approvals, the policy of its calls), and what it
-//! writes comes back line by line and is written here. So output, records and exit code are the same.
+//! An operation is a value that can be sent, works on a [`Place`], and writes to a [`Terminal`].
+//! [`PlaceOptions::perform`](crate::place::PlaceOptions::perform) carries it out in this process if no server has the store. If a server
+//! has it, the same value goes over the operator's socket, the server carries out the very same function on its own place (its store, its
+//! vault, its API keys, its approvals, the policy of its calls), and its output comes back line by line and is written here. So output,
+//! records and exit code are the same.
 //!
 //! # A new operation
 //!
@@ -22,19 +22,20 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::commands::{
-    approvals, call, calls, claims, doctor, evidence, keys, replay, store, verify,
+    approvals, call, calls, claims, console, doctor, evidence, keys, record, replay, store,
+    upstreams, verify,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::terminal::Terminal;
 
-/// Something that an operator can ask for.
+/// An operation that an operator can ask for.
 pub(crate) trait Operation: Serialize + DeserializeOwned {
-    /// What it is called at the socket.
+    /// Name of the operation at the socket.
     const NAME: &'static str;
 
-    /// Does it.
+    /// Carries it out.
     fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure>;
 }
 
@@ -49,6 +50,7 @@ const ALL: &[(&str, Perform)] = &[
     entry::<calls::CallShow>(),
     entry::<claims::List>(),
     entry::<claims::Resolve>(),
+    entry::<console::Asked>(),
     entry::<doctor::Asked>(),
     entry::<evidence::List>(),
     entry::<evidence::Show>(),
@@ -63,9 +65,11 @@ const ALL: &[(&str, Perform)] = &[
     entry::<keys::change::Asked>(),
     entry::<keys::change::Revoke>(),
     entry::<keys::master::RotateMaster>(),
+    entry::<record::Asked>(),
     entry::<replay::Asked>(),
     entry::<verify::Asked>(),
     entry::<store::backup::Backup>(),
+    entry::<upstreams::Approval>(),
 ];
 
 /// The operation of this name.

@@ -1,4 +1,4 @@
-//! Where a command works: the data folder, the store and the keys that belong to it.
+//! Place of work of a command: the data folder, the store and the keys that belong to it.
 
 use std::fs::File;
 use std::io;
@@ -19,37 +19,22 @@ use countersign::scribe::Build;
 use countersign::sequencer::Prompt;
 use countersign::vault::Vault;
 use countersign::{Catalog, Executor, Principal};
+use countersign_config::{Config, Loaded};
 use countersign_evidence::note::VerifyingKey;
 use countersign_evidence::seal::MasterKey;
 use countersign_gateway::identity::{ApiKeys, SCOPE_KEYS};
 use tokio::runtime::{Handle, Runtime};
 
 use crate::backend::{Backend, StoreName, bound_log};
-use crate::exit::Exit;
+use crate::config::parts;
 use crate::failure::Failure;
 use crate::folder::Folder;
-use crate::journal::CHECKPOINT;
 use crate::keys::{self, MasterSource};
-use crate::operations::Operation;
-use crate::running::Running;
 use crate::served::Served;
-use crate::terminal::Terminal;
 
-/// Where data is, for every command.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct PlaceOptions {
-    /// The folder of the data and its keys [default: the platform's data folder]
-    #[arg(long, global = true, value_name = "DIR")]
-    data: Option<PathBuf>,
+mod options;
 
-    /// The store: sqlite:PATH, postgres://… or memory [default: sqlite:DIR/countersign.db]
-    #[arg(long, global = true, value_name = "STORE")]
-    store: Option<StoreName>,
-
-    /// The name of the log, for a folder that has none yet [default: a random one]
-    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
-    origin: Option<String>,
-}
+pub(crate) use options::{PlaceFlags, PlaceOptions};
 
 /// A store with everything that belongs to it: opened by this command, or by the server that carries out an operation.
 pub(crate) struct Place {
@@ -63,17 +48,19 @@ pub(crate) struct Place {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) newest: NewestCheckpoint,
-    /// Asks whoever signs the log of this place to do it now.
+    /// Asks the signer of this place's log to sign now.
     pub(crate) prompt: Prompt,
     pub(crate) runtime: Handle,
-    /// Who works here.
+    /// The operator who works here.
     pub(crate) by: Principal,
-    /// There where a server carries out an operation.
+    /// The server in which an operation is carried out; `None` in a command.
     pub(crate) served: Option<Served>,
     /// The name of the store.
     pub(crate) store_name: StoreName,
     vault: Arc<Vault>,
-    /// What runs everything; there where this command has opened the place.
+    /// The configuration that it was opened with.
+    loaded: Arc<Loaded>,
+    /// The runtime that runs everything; `None` unless this command has opened the place itself.
     pub(super) owned: Option<Runtime>,
 }
 
@@ -96,203 +83,40 @@ impl Master {
     }
 }
 
-impl PlaceOptions {
-    /// A folder with a store of its own, whatever the environment says.
-    pub(crate) fn own(data: PathBuf) -> Self {
-        Self {
-            store: Some(StoreName::Sqlite(data.join("countersign.db"))),
-            data: Some(data),
-            origin: None,
-        }
-    }
-
-    /// The folder, where the command line names one.
-    pub(crate) fn named_data(&self) -> Option<&Path> {
-        self.data.as_deref()
-    }
-
-    /// Which store is meant, and where the keys are.
-    pub(crate) fn names(&self) -> Result<(PathBuf, StoreName), Failure> {
-        let data = match &self.data {
-            Some(data) => data.clone(),
-            None => Folder::usual()?,
-        };
-        let usual = || StoreName::Sqlite(data.join("countersign.db"));
-        let store = self.named_store()?.unwrap_or_else(usual);
-        Ok((data, store))
-    }
-
-    pub(crate) fn is_memory(&self) -> Result<bool, Failure> {
-        Ok(self.named_store()? == Some(StoreName::Memory))
-    }
-
-    /// The store, where one is named. Its address may hold a password, which the environment keeps out
-    /// of the list of processes.
-    fn named_store(&self) -> Result<Option<StoreName>, Failure> {
-        let variable = std::env::var("COUNTERSIGN_STORE").ok();
-        let variable = variable.filter(|name| !name.is_empty());
-        match (&self.store, variable) {
-            (Some(store), _) => Ok(Some(store.clone())),
-            (None, Some(name)) => match name.parse() {
-                Ok(store) => Ok(Some(store)),
-                Err(hint) => Err(Failure::new("COUNTERSIGN_STORE names no store").hint(hint)),
-            },
-            (None, None) => Ok(None),
-        }
-    }
-
-    /// The server that works in the folder, where one does. One on another store than the named one does
-    /// not count; who names none means the server's.
-    pub(crate) fn running(&self) -> Result<Option<Running>, Failure> {
-        let (data, _) = self.names()?;
-        let Ok(folder) = Folder::existing(data) else {
-            return Ok(None);
-        };
-        let running = Running::find(&folder)?;
-        Ok(match self.named_store()? {
-            Some(store) => running.filter(|running| running.is_on(&store)),
-            None => running,
-        })
-    }
-
-    /// The place, made where it is missing.
-    pub(crate) fn open_or_make(&self, terminal: &mut Terminal) -> Result<Place, Failure> {
-        self.make(|folder| {
-            terminal.say(format_args!(
-                "note: new keys are in {}; keys beside the data protect its backups only, see docs/operating.md",
-                folder.path().display()
-            ))
-        })
-    }
-
-    /// The same where nobody is told.
-    pub(crate) fn open_or_make_quietly(&self) -> Result<Place, Failure> {
-        self.make(|_| Ok(()))
-    }
-
-    fn make(&self, on_keys: impl FnOnce(&Folder) -> io::Result<()>) -> Result<Place, Failure> {
-        let (data, store) = self.names()?;
-        let folder = Folder::make(data)?;
-        let (_, ids) = clock_and_ids();
-        // Keys are made for a new store only: under new ones, nothing that is there could be read or
-        // continued, and the missing ones would not be missed any more.
-        let is_used = match &store {
-            StoreName::Sqlite(path) => path.exists(),
-            StoreName::Memory | StoreName::Postgres(_) => false,
-        } || folder.mode(CHECKPOINT)?.is_some();
-        if keys::master(&folder)?.is_none() {
-            if is_used {
-                return Err(missing(&folder, keys::MASTER));
-            }
-            keys::make_master(&folder, keys::MASTER, &*ids)?;
-            on_keys(&folder)?;
-        }
-        if keys::log(&folder)?.is_none() {
-            if is_used {
-                return Err(missing(&folder, keys::LOG));
-            }
-            keys::make_log(&folder, self.origin.as_deref(), &*ids)?;
-        }
-        self.check_owner(&store)?;
-        Place::open(folder, &store)
-    }
-
-    /// The place, where there is one.
-    pub(crate) fn open(&self) -> Result<Place, Failure> {
-        let (data, store) = self.names()?;
-        if store == StoreName::Memory {
-            return Err(Failure::new("a store in memory has nothing to look at")
-                .hint("leave --store out, or name a store that stays"));
-        }
-        let folder = Folder::existing(data)?;
-        if let StoreName::Sqlite(path) = &store
-            && !path.exists()
-        {
-            let message = format!("there is no store {}", path.display());
-            return Err(Failure::new(message).hint("the first `countersign call` makes one"));
-        }
-        self.check_owner(&store)?;
-        Place::open(folder, &store)
-    }
-
-    /// Carries out an operation: by the server that works on this store, or here where none does.
-    pub(crate) fn perform<O: Operation>(
-        &self,
-        operation: &O,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        if let Some(running) = self.running()? {
-            return running.perform(operation, terminal);
-        }
-        let opened = self.open();
-        self.perform_on(opened, operation, terminal)
-    }
-
-    /// The same where a place that is missing is made.
-    pub(crate) fn make_and_perform<O: Operation>(
-        &self,
-        operation: &O,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        if let Some(running) = self.running()? {
-            return running.perform(operation, terminal);
-        }
-        let opened = self.open_or_make(terminal);
-        self.perform_on(opened, operation, terminal)
-    }
-
-    /// Carries it out here, unless a server has come and taken the file meanwhile.
-    fn perform_on<O: Operation>(
-        &self,
-        opened: Result<Place, Failure>,
-        operation: &O,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        match opened {
-            Ok(place) => operation.perform(&place, terminal),
-            Err(failure) if failure.is_in_use() => match self.running()? {
-                Some(running) => running.perform(operation, terminal),
-                None => Err(failure),
-            },
-            Err(failure) => Err(failure),
-        }
-    }
-
-    /// A file has one owner; one that serves does not go away by waiting.
-    fn check_owner(&self, store: &StoreName) -> Result<(), Failure> {
-        match (store, self.running()?) {
-            (StoreName::Sqlite(_), Some(running)) => {
-                Err(running.in_the_way("this needs its file for itself"))
-            }
-            (StoreName::Sqlite(_), None) | (StoreName::Postgres(_) | StoreName::Memory, _) => {
-                Ok(())
-            }
-        }
-    }
-}
-
 impl Place {
-    fn open(folder: Folder, store: &StoreName) -> Result<Self, Failure> {
-        Self::open_with(folder, store, false)
+    fn open(folder: Folder, store: &StoreName, loaded: Arc<Loaded>) -> Result<Self, Failure> {
+        Self::open_with(folder, store, loaded, false)
     }
 
-    /// The same of a store that may be a copy: for a restore.
-    pub(crate) fn open_copy(folder: Folder, store: &StoreName) -> Result<Self, Failure> {
-        Self::open_with(folder, store, true)
+    /// Opens a place whose store may be a copy, for a restore.
+    pub(crate) fn open_copy(
+        folder: Folder,
+        store: &StoreName,
+        options: &PlaceOptions,
+    ) -> Result<Self, Failure> {
+        Self::open_with(folder, store, options.loaded().clone(), true)
     }
 
-    fn open_with(folder: Folder, store: &StoreName, accepts_copy: bool) -> Result<Self, Failure> {
+    fn open_with(
+        folder: Folder,
+        store: &StoreName,
+        loaded: Arc<Loaded>,
+        accepts_copy: bool,
+    ) -> Result<Self, Failure> {
         let (clock, ids) = clock_and_ids();
-        let master = keys::master(&folder)?;
+        let named = &loaded.config().keys;
+        let master = keys::master(&folder, named)?;
         let (master, master_source) = master.ok_or_else(|| missing(&folder, keys::MASTER))?;
         let log_key = keys::log(&folder)?.ok_or_else(|| missing(&folder, keys::LOG))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()?;
-        let mut binding = keys::binding(&folder, &master, master_source, &log_key, &*ids)?;
+        let of_master = (&*master, master_source);
+        let mut binding = keys::binding(&folder, named, of_master, &log_key, &*ids)?;
         binding.accepts_copy = accepts_copy;
-        let backend = match runtime.block_on(Backend::open(store, binding)) {
+        let backend = match runtime.block_on(Backend::open(store, binding, &loaded.config().store))
+        {
             // A restore that was interrupted has bound the store to the key that waits.
             Err(failure) => {
                 let Some(bound) = bound_log(&failure) else {
@@ -301,11 +125,15 @@ impl Place {
                 if !keys::adopt_next_log(&folder, bound)? {
                     return Err(failure);
                 }
-                return Self::open_with(folder, store, accepts_copy);
+                return Self::open_with(folder, store, loaded, accepts_copy);
             }
             Ok(backend) => backend,
         };
-        let former = keys::master_in(&folder, keys::MASTER_OLD)?;
+        let former = keys::master_before(&folder, named, master_source)?;
+        let former = former.map_or_else(
+            || keys::master_in(&folder, keys::MASTER_OLD),
+            |key| Ok(Some(key)),
+        )?;
         let vault = Vault::new(backend.store(), master.clone(), clock.clone(), ids.clone());
         // A rotation that was broken off has left keys that the old one wraps.
         let vault = match former.filter(|former| former.id() != master.id()) {
@@ -332,11 +160,12 @@ impl Place {
             served: None,
             store_name: store.clone(),
             vault: Arc::new(vault),
+            loaded,
             owned: Some(runtime),
         })
     }
 
-    /// The same place for whoever does not own it.
+    /// Returns the same place, without its ownership of the runtime.
     pub(crate) fn shared(&self) -> Self {
         Self {
             folder: self.folder.clone(),
@@ -354,11 +183,12 @@ impl Place {
             served: None,
             store_name: self.store_name.clone(),
             vault: self.vault.clone(),
+            loaded: self.loaded.clone(),
             owned: None,
         }
     }
 
-    /// The same place for an operation that a server carries out for somebody.
+    /// Returns the same place for an operation that a server carries out for an operator.
     pub(crate) fn serving(&self, operator_name: &str, served: Served) -> Self {
         Self {
             by: operator(operator_name),
@@ -367,7 +197,7 @@ impl Place {
         }
     }
 
-    /// Waits for something that may take long and changes nothing. It is given up when nobody waits for it any more.
+    /// Waits for something that may take long and changes nothing. It gives up when the command that asked for it is gone.
     pub(crate) fn wait<T>(&self, awaited: impl Future<Output = T>) -> Result<T, Failure> {
         let Some(served) = &self.served else {
             return Ok(self.runtime.block_on(awaited));
@@ -397,12 +227,21 @@ impl Place {
         ))
     }
 
+    /// The configuration that it was opened with.
+    pub(crate) fn loaded(&self) -> &Arc<Loaded> {
+        &self.loaded
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        self.loaded.config()
+    }
+
     /// Runs calls on this store.
     pub(crate) fn executor(&self, catalog: Catalog, rules: Rules) -> Executor {
         self.executor_builder(catalog, rules).build()
     }
 
-    /// The same with room for more parts.
+    /// Returns the builder of that executor, to add further parts.
     pub(crate) fn executor_builder(&self, catalog: Catalog, rules: Rules) -> ExecutorBuilder {
         Executor::builder(catalog)
             .store(self.store())
@@ -410,6 +249,9 @@ impl Place {
             .clock(self.clock.clone())
             .ids(self.ids.clone())
             .rules(rules)
+            .retention(parts::retention_plan(&self.config().retention))
+            .approval_limits(parts::approval_limits(&self.config().approvals))
+            .signing_grace(self.config().log.signing_grace.duration())
             .build_digest(build_digest())
             .newest_checkpoint(self.newest.clone())
     }
@@ -419,7 +261,7 @@ impl Place {
         self.vault.clone()
     }
 
-    /// What users are asked to confirm.
+    /// Returns the approvals, which users are asked for.
     pub(crate) fn approvals(&self) -> Arc<StoredApprovals> {
         // Calls of the server wait at its own.
         if let Some(served) = &self.served {
@@ -430,9 +272,11 @@ impl Place {
             self.vault(),
             self.clock.clone(),
             self.ids.clone(),
-        );
+        )
+        .limits(parts::approval_limits(&self.config().approvals))
+        .retention(parts::retention_plan(&self.config().retention));
         // Without the tools nobody can narrow a call; everything else works.
-        Arc::new(match crate::catalog::all() {
+        Arc::new(match crate::catalog::declared(&self.loaded) {
             Ok(catalog) => approvals.catalog(catalog),
             Err(_) => approvals,
         })
@@ -448,12 +292,12 @@ impl Place {
         ApiKeys::new(self.store(), self.vault(), clock, ids)
     }
 
-    /// What operators do with the log.
+    /// Returns the archive, which has the operator's actions on the log.
     pub(crate) fn archive(&self) -> Archive {
         self.archive_by(self.log_key.clone())
     }
 
-    /// The same by another key of the log.
+    /// Returns the archive of a log with another key.
     pub(crate) fn archive_by(&self, log_key: VerifyingKey) -> Archive {
         Archive::new(
             self.store(),
@@ -473,7 +317,7 @@ pub(crate) fn missing(folder: &Folder, name: &str) -> Failure {
         .hint("restore it from a backup: nothing can be read or signed without it")
 }
 
-/// The name of whoever works at this command: the account's.
+/// Returns the name of the operator who runs this command, as its environment says: a label, not a proof.
 pub(crate) fn operator_name() -> String {
     let name = ["COUNTERSIGN_OPERATOR", "USER", "LOGNAME"]
         .into_iter()
@@ -481,7 +325,7 @@ pub(crate) fn operator_name() -> String {
     name.unwrap_or_else(|| "local".to_owned())
 }
 
-/// Who works under this name, as the log names programs and operators.
+/// Builds the principal of the operator with this name, as the log names programs and operators.
 pub(crate) fn operator(name: &str) -> Principal {
     let scopes = [
         SCOPE_OPEN,
@@ -537,7 +381,7 @@ fn clock_and_ids() -> (Arc<dyn Clock>, Arc<dyn IdSource>) {
     (clock, ids)
 }
 
-/// What a store said, with what to do about it.
+/// Turns an error of the store into a failure with a hint.
 pub(crate) fn store_failed(error: ledger::Error) -> Failure {
     let hint = match &error {
         ledger::Error::Unavailable(_) => None,
@@ -561,7 +405,7 @@ pub(crate) fn store_failed(error: ledger::Error) -> Failure {
     }
 }
 
-/// What the archive said, with what to do about it.
+/// Turns an error of the archive into a failure with a hint.
 pub(crate) fn archive_failed(error: archive::Error) -> Failure {
     use archive::Error;
     match error {
@@ -581,6 +425,7 @@ pub(crate) fn archive_failed(error: archive::Error) -> Failure {
         Error::NoCheckpoint | Error::NotSignedYet { .. } => {
             Failure::from(error).hint("any `countersign call` signs what waits")
         }
+        Error::NameTheUser { .. } => Failure::from(error).hint("say whose it is with --user"),
         Error::MissingScope { .. }
         | Error::NoUser
         | Error::TooMany { .. }

@@ -1,25 +1,96 @@
-//! A policy file that an option names.
+//! The policy of a configuration: a table of the file itself, or a file that it names.
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use countersign::contract::Digest;
-use countersign_gateway::policy::LivePolicy;
+use countersign::executor::ExecutorBuilder;
+use countersign_config::sections::PolicySource;
+use countersign_config::{Loaded, Mistake};
+use countersign_gateway::policy::{LivePolicy, Policy, PolicyError};
 
 use crate::failure::Failure;
 use crate::folder::Folder;
 
-/// Reads it, or says what is wrong with it and where.
-pub(crate) fn open(path: &Path) -> Result<LivePolicy, Failure> {
-    LivePolicy::open(path).map_err(|error| {
+/// Reads the policy. Fails with the mistake and its place in the file.
+pub(crate) fn open(loaded: &Loaded) -> Result<LivePolicy, Failure> {
+    let refused = |error: PolicyError| {
         // Where it is about the whole file, it names the file itself.
         if error.line == 0 {
             return Failure::new(error.message).hint(error.hint);
         }
-        Failure::new(format!("{}: {error}", path.display())).hint(error.hint)
-    })
+        let file = file_of(loaded).map(|path| path.display().to_string());
+        Failure::new(format!("{}: {error}", file.unwrap_or_default())).hint(error.hint)
+    };
+    match &loaded.config().policy {
+        Some(PolicySource::File(path)) => LivePolicy::open(path).map_err(refused),
+        Some(PolicySource::Inline(_)) | None => {
+            read(loaded).map(LivePolicy::fixed).map_err(refused)
+        }
+    }
 }
 
-/// Where policies are kept in the data folder.
+/// Reads the policy once, without following later changes.
+pub(crate) fn read(loaded: &Loaded) -> Result<Policy, PolicyError> {
+    match &loaded.config().policy {
+        None => Ok(Policy::allow_all()),
+        Some(PolicySource::File(path)) => Policy::read(path),
+        Some(PolicySource::Inline(_)) => {
+            let text = loaded.document().map_or("", |document| document.text());
+            Policy::within(text, loaded.folder())
+        }
+    }
+}
+
+/// A mistake in the policy, at its place in the file that has it.
+pub(crate) fn mistake(loaded: &Loaded, error: &PolicyError) -> Mistake {
+    let mistake = loaded.mistake("policy", error.message.clone());
+    let document = loaded.document();
+    match (&loaded.config().policy, error.line) {
+        (_, 0) | (None, _) => mistake,
+        (Some(PolicySource::File(path)), _) => Mistake {
+            file: path.display().to_string(),
+            line: error.line,
+            column: error.column,
+            ..mistake
+        },
+        (Some(PolicySource::Inline(_)), _) => {
+            let key = document.map_or("policy", |it| it.key_at(error.line, error.column));
+            Mistake {
+                line: error.line,
+                column: error.column,
+                key: key.to_owned(),
+                ..mistake
+            }
+        }
+    }
+}
+
+/// Returns the file that has the policy; `None` if there is no policy.
+pub(crate) fn file_of(loaded: &Loaded) -> Option<PathBuf> {
+    match &loaded.config().policy {
+        None => None,
+        Some(PolicySource::File(path)) => Some(path.clone()),
+        Some(PolicySource::Inline(_)) => {
+            loaded.document().map(|document| document.path().to_owned())
+        }
+    }
+}
+
+/// Has calls decided by the policy of a configuration, where it has one.
+pub(crate) fn decide(
+    builder: ExecutorBuilder,
+    loaded: &Loaded,
+) -> Result<ExecutorBuilder, Failure> {
+    if loaded.config().policy.is_none() {
+        return Ok(builder);
+    }
+    let policy = Arc::new(open(loaded)?);
+    let builder = builder.authorizer(policy.clone());
+    Ok(policy.controls().install(builder))
+}
+
+/// Folder of kept policies in the data folder.
 const FOLDER: &str = "policies";
 
 /// Keeps the text of a policy under its digest, durably: records name the policy that decided by the start of it.

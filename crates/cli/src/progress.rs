@@ -1,4 +1,4 @@
-//! How far something is that takes time: a bar on stderr, for people only.
+//! Progress of an operation that takes time: a bar on stderr, for people only.
 
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::running::wire::{self, Far};
 
-/// How often a bar elsewhere is told.
+/// Minimum interval between two reports to a bar in another process.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 
 /// A bar in this process, or at the command that waits for us.
@@ -18,7 +18,7 @@ pub(crate) enum Bar {
     Far(Mutex<Telling>),
 }
 
-/// What a bar elsewhere is told, and when it was told last.
+/// Progress for a bar in another process, with the time of the last report.
 pub(crate) struct Telling {
     lines: Lines,
     far: Far,
@@ -26,7 +26,7 @@ pub(crate) struct Telling {
 }
 
 impl Bar {
-    /// A bar up to `total`; nothing at all where stderr is no terminal.
+    /// Makes a bar up to `total`, which is hidden if stderr is not a terminal.
     pub(crate) fn here(total: u64, what: &str) -> Self {
         let target = if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()
@@ -43,7 +43,7 @@ impl Bar {
         Self::Here(bar)
     }
 
-    /// The same at the other end of a connection.
+    /// Makes a bar that the command at the other end of a connection shows.
     pub(crate) fn far(total: u64, what: &str, lines: Lines) -> Self {
         let far = Far {
             what: what.to_owned(),
@@ -94,7 +94,7 @@ impl Bar {
     }
 }
 
-/// Tells the other end, not too often: what is left out here is not missed.
+/// Sends the progress to the other end, but not too often: a skipped report is not missed.
 fn tell(telling: &Mutex<Telling>, change: impl FnOnce(&mut Far)) {
     let mut telling = telling.lock().unwrap_or_else(PoisonError::into_inner);
     change(&mut telling.far);

@@ -1,7 +1,6 @@
-//! Which rules there are: those of the program, those of a folder that is named, and those that were in force
-//! before. What is in force is written into the data folder before any call rests on it, because a folder
-//! of rules is edited in place and a program is replaced, and a recorded call has to be computed again
-//! after that.
+//! Rule sets at hand: those of the program, those of a named folder, and those that were in force before. A version is written into the
+//! data folder before any call uses it, because a folder of rules is edited in place and a program is replaced, and a recorded call has to
+//! be computed again after that.
 
 use std::path::PathBuf;
 
@@ -10,8 +9,11 @@ use countersign::rules::Rules;
 use countersign::sample::Vat;
 use countersign_commerce::knowledge::{self, Library};
 use countersign_commerce::rulebook::{RuleFiles, RuleText};
+use countersign_config::Given;
+use countersign_config::sections::RuleFolders;
 use serde_json::Value;
 
+use crate::config;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::terminal::Terminal;
@@ -34,9 +36,9 @@ pub(crate) struct RuleOptions {
 /// Every version of every rule set that is at hand.
 pub(crate) struct Known {
     pub(crate) rules: Rules,
-    /// By name; of each name the one in force is the last.
+    /// Versions by name; the last one of each name is in force.
     pub(crate) versions: Vec<Version>,
-    /// What is kept and cannot be used, in one sentence each.
+    /// Problems of kept versions that cannot be used, one sentence each.
     pub(crate) problems: Vec<String>,
 }
 
@@ -47,18 +49,18 @@ pub(crate) struct Version {
     pub(crate) label: Option<String>,
     pub(crate) is_in_force: bool,
     pub(crate) origin: Origin,
-    /// The file as it is; none where the digest is of the canonical form of the data.
+    /// The file as it is; `None` if the digest is of the canonical form of the data.
     file: Option<String>,
 }
 
-/// Where a version comes from, in the order in which one overtakes the other.
+/// Source of a version, in ascending order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// It was in force once, in this data folder.
+    /// The version was in force once, in this data folder.
     Kept,
-    /// It is part of the program.
+    /// The version is part of the program.
     Program,
-    /// It is in the folder that was named.
+    /// The version is in the named folder.
     Folder,
 }
 
@@ -73,7 +75,21 @@ impl Origin {
 }
 
 impl RuleOptions {
-    /// Those of a folder that was named in another way.
+    /// Returns the options of a configuration.
+    pub(crate) fn configured(rules: &RuleFolders) -> Self {
+        let RuleFolders { folder, knowledge } = rules.clone();
+        Self { folder, knowledge }
+    }
+
+    /// Returns the settings that the flags give.
+    pub(crate) fn given(&self) -> Result<Vec<Given>, Failure> {
+        let folder = config::path_flag("rules.folder", "--rules", self.folder.as_ref())?;
+        let knowledge = self.knowledge.as_ref();
+        let knowledge = config::path_flag("rules.knowledge", "--knowledge", knowledge)?;
+        Ok(folder.into_iter().chain(knowledge).collect())
+    }
+
+    /// Returns the options for a folder that was named in another way.
     pub(crate) fn of(folder: Option<PathBuf>) -> Self {
         Self {
             folder,
@@ -81,7 +97,15 @@ impl RuleOptions {
         }
     }
 
-    /// Those of the program, of the named folder, and of the data folder.
+    /// Texts of a folder that was named in another way.
+    pub(crate) fn of_knowledge(folder: PathBuf) -> Self {
+        Self {
+            folder: None,
+            knowledge: Some(folder),
+        }
+    }
+
+    /// Reads the rules of the program, of the named folder, and of the data folder.
     pub(crate) fn known(&self, data: Option<&Folder>) -> Result<Known, Failure> {
         let program = RuleFiles::embedded()?;
         let of_program = program.files().len();
@@ -131,7 +155,7 @@ impl RuleOptions {
         Ok(known)
     }
 
-    /// All of them, for calls that are recorded: what is in force is kept first.
+    /// Returns all rules, for calls that are recorded: versions in force are kept first.
     pub(crate) fn in_place(
         &self,
         data: &Folder,
@@ -144,14 +168,14 @@ impl RuleOptions {
         Ok(known.rules)
     }
 
-    /// The same where nobody is told.
+    /// Returns all rules, kept as well, without reporting problems.
     pub(crate) fn kept_in(&self, data: &Folder) -> Result<Known, Failure> {
         self.known(Some(data))?.keep(data)
     }
 }
 
 impl Version {
-    /// By name; of each name the oldest first and the one in force last.
+    /// Returns the sort key: by name; of each name the oldest first and the one in force last.
     fn order(&self) -> impl Ord {
         let label = self.label.as_deref();
         (
@@ -165,7 +189,7 @@ impl Version {
 }
 
 impl Known {
-    /// Keeps what is in force, durably: calls are about to rest on it.
+    /// Keeps the versions in force, durably, before calls rest on them.
     pub(crate) fn keep(mut self, data: &Folder) -> Result<Self, Failure> {
         let mut problems = Vec::new();
         for version in self.versions.iter().filter(|one| one.is_in_force) {

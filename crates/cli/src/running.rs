@@ -1,8 +1,8 @@
 //! A server that runs on a data folder: how commands find it, make sure that it is the one, and talk to it.
 //!
-//! It is asked at the socket in the folder. Whoever listens there has to be of the account that owns the folder, or of
-//! root, and has to work in this very folder. Where a folder can have no socket, the server is asked over TCP, and has to
-//! prove first that it knows the secret that stands in the folder.
+//! Commands ask it at the socket in the folder. The listener there has to run as the account that owns the folder, or as root, and has to
+//! work in this very folder. If a folder can have no socket, commands ask the server over TCP, and it has to prove first that it knows the
+//! secret in the folder.
 
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ use crate::folder::Folder;
 mod client;
 pub(crate) mod wire;
 
-/// Where a server says how it is reached; only its own account can read it.
+/// File in which a server announces how it is reached; only its own account can read it.
 const FILE: &str = "server.json";
 
 /// Root, who may do everything here anyway.
@@ -34,7 +34,7 @@ pub(crate) struct Running {
     pub(crate) about: About,
 }
 
-/// How it is reached.
+/// Way to reach a server.
 #[derive(Debug)]
 enum Way {
     /// At the socket in the folder.
@@ -43,29 +43,29 @@ enum Way {
     Tcp { url: String, secret: Secret },
 }
 
-/// What a server says of itself.
+/// Description of a server by itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct About {
-    /// Which program it is.
+    /// Version of the program.
     pub(crate) version: String,
-    /// The process.
+    /// Process id.
     pub(crate) pid: u32,
-    /// Where it listens for callers; none where it is there for commands only.
+    /// URL for callers; `None` if it listens for commands only.
     pub(crate) url: Option<String>,
-    /// Which folder it works in, whatever its name: device and number.
+    /// Device and inode of its data folder, whatever the name.
     folder: (u64, u64),
-    /// The file of its store; none where that is no file.
+    /// The file of its store; `None` if the store is not a file.
     file: Option<PathBuf>,
     /// The digest of the store's address, where it has one. The address may hold a password.
     address: Option<Digest>,
 }
 
-/// What a server writes down while it runs.
+/// Content of the file that announces a running server.
 #[derive(Serialize, Deserialize)]
 struct Announced {
     url: Option<String>,
     pid: u32,
-    /// There where the folder has no socket.
+    /// Secret for the proof over TCP; `None` if the folder has a socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
 }
@@ -91,7 +91,7 @@ impl About {
         })
     }
 
-    /// Tells the commands of this machine. A secret is told where there is no socket.
+    /// Announces the server to the commands of this machine, with a secret if there is no socket.
     pub(crate) fn announce(&self, folder: &Folder, secret: Option<&Secret>) -> Result<(), Failure> {
         let announced = Announced {
             url: self.url.clone(),
@@ -112,7 +112,7 @@ impl About {
 }
 
 impl Running {
-    /// The server that runs on a folder. What a crash left behind names none; a listener that is not the server of this
+    /// Finds the server that runs on a folder. Files that a crash left behind count as no server; a listener that is not the server of this
     /// folder is an error.
     pub(crate) fn find(folder: &Folder) -> Result<Option<Self>, Failure> {
         let way = match at_socket(folder)? {
@@ -133,7 +133,7 @@ impl Running {
         Ok(Some(Self { way, about }))
     }
 
-    /// Whether a store that somebody names is the one that it works with.
+    /// True if the server works with this store.
     pub(crate) fn is_on(&self, store: &StoreName) -> bool {
         match (&self.about.file, store) {
             (Some(ours), StoreName::Sqlite(theirs)) => {
@@ -147,7 +147,7 @@ impl Running {
         }
     }
 
-    /// Where it is, for people.
+    /// Returns the server's URL or, without one, how it is reached, for people.
     pub(crate) fn place(&self) -> String {
         match &self.about.url {
             Some(url) => url.clone(),
@@ -155,7 +155,7 @@ impl Running {
         }
     }
 
-    /// What whoever needs the store for themselves is told, with why they do.
+    /// Builds the failure of a command that needs the store for itself, with the reason.
     pub(crate) fn in_the_way(&self, why: &str) -> Failure {
         let message = format!(
             "the server at {} works in this folder, and {why}",
@@ -203,10 +203,14 @@ pub(crate) fn make_socket(folder: &Folder) -> Result<Option<OperatorSocket>, Fai
             Ok(None)
         }
         Err(error @ SocketError::Io { .. }) => Err(anyhow::Error::new(error).into()),
+        Err(error @ SocketError::OpenFolder { .. }) => {
+            let hint = format!("chmod go-w {}", folder.path().display());
+            Err(Failure::from(anyhow::Error::new(error)).hint(hint))
+        }
     }
 }
 
-/// Somebody who listens at the folder's socket and may be its server.
+/// Finds a listener at the folder's socket that may be its server.
 fn at_socket(folder: &Folder) -> Result<Option<Way>, Failure> {
     let path = folder.file(socket::NAME);
     let file = match std::fs::symlink_metadata(&path) {
@@ -262,7 +266,7 @@ fn at_socket(folder: &Folder) -> Result<Option<Way>, Failure> {
 struct Trusted {
     owner: u32,
     ours: u32,
-    /// Whether others could put a socket of theirs into the folder.
+    /// True if other accounts could put a socket of theirs into the folder.
     is_open: bool,
 }
 
@@ -274,7 +278,7 @@ impl Trusted {
         Ok(Self {
             owner: metadata.uid(),
             ours: client::account()?,
-            is_open: metadata.mode() & 0o022 != 0,
+            is_open: socket::is_open(metadata.mode()),
         })
     }
 
@@ -307,7 +311,7 @@ fn announced(folder: &Folder) -> Result<Option<Announced>, Failure> {
     Ok(serde_json::from_str(&text).ok())
 }
 
-/// One file, or folder, may have many names.
+/// Returns device and inode of a file or folder, which may have many names; `None` if it cannot be read.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))

@@ -17,16 +17,16 @@ use crate::running::wire::{Line, Received};
 use crate::running::{About, make_socket};
 use crate::terminal::Terminal;
 
-/// What an operation has at hand when a server carries it out.
+/// Parts of the server that an operation can use when a server carries it out.
 pub(crate) struct Served {
     pub(crate) gateway: Gateway,
-    /// Where the answer goes.
+    /// Connection that the answer is written to.
     pub(crate) lines: Lines,
-    /// Held by whoever changes the master key.
+    /// Lock for changes of the master key.
     pub(crate) rotation: Arc<Mutex<()>>,
 }
 
-/// The operations of a server. It holds the place, and no gateway: the gateway holds it.
+/// The operations of a server. It owns the place but no gateway, because the gateway owns it.
 pub(crate) struct Desk {
     place: Place,
     about: About,
@@ -34,7 +34,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// What a server on this place can be asked for.
+    /// Makes the operations of a server on this place.
     pub(crate) fn new(place: &Place, about: About) -> Arc<Self> {
         Arc::new(Self {
             place: place.shared(),
@@ -92,7 +92,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Made before anything listens, and seen by nobody yet.
+    /// Makes the door before anything listens; it is not visible yet.
     pub(crate) fn make(place: &Place) -> Result<Self, Failure> {
         let _inside = place.runtime.enter();
         let socket = make_socket(&place.folder)?;
@@ -103,7 +103,7 @@ impl Door {
         Ok(Self { socket, secret })
     }
 
-    /// Who comes in here.
+    /// Returns the operator who may come in here, with the proof over TCP if there is no socket.
     pub(crate) fn operator(&self, place: &Place) -> Operator {
         let operator = Operator::new(place.by.clone());
         match &self.secret {
@@ -132,8 +132,8 @@ impl Door {
         Ok(server.with_operators(self.socket))
     }
 
-    /// Opens it where nobody else is listened for. None where it cannot be: a client may give its programs no network
-    /// at all, and they work without.
+    /// Opens the door without a server for callers. `None` if it cannot listen: a client may give its programs no network at all, and they
+    /// work without it.
     pub(crate) fn open_alone(
         self,
         place: &Place,

@@ -42,7 +42,7 @@ impl Table {
         self.rows.push(Vec::new());
     }
 
-    /// The same in so many columns: what does not fit of the last column is cut, but never below what can be read.
+    /// Fits the table into this number of columns: the last column is cut, but stays wide enough to be read.
     pub(crate) fn within(mut self, columns: Option<usize>) -> Self {
         let Some(columns) = columns else { return self };
         let widths = self.widths();
@@ -80,7 +80,7 @@ impl Table {
 }
 
 impl Display for Table {
-    /// Without a line break at the end, and without white space at the end of any line.
+    /// Writes the table without a line break at the end, and without white space at the end of any line.
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let widths = self.widths();
         for (index, row) in self.rows.iter().enumerate() {
@@ -116,13 +116,13 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Whether a character steers a terminal or turns the text around it instead of being seen.
+/// True if a character controls the terminal or reverses the text around it instead of being shown.
 pub(crate) fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// At most so many columns, with a mark where something is missing.
+/// Cuts a text to this number of columns, with a mark if something is missing.
 pub(crate) fn fit(text: &str, columns_max: usize) -> String {
     if text.width() <= columns_max {
         return text.to_owned();
@@ -137,7 +137,7 @@ pub(crate) fn fit(text: &str, columns_max: usize) -> String {
     short
 }
 
-/// Lines of at most so many columns, broken at spaces; what has none is broken where the line is full.
+/// Wraps a text into lines of at most this number of columns, broken at spaces; a longer word is broken at the end of the line.
 pub(crate) fn wrapped(text: &str, columns_max: usize) -> Vec<String> {
     let columns_max = columns_max.max(LAST_COLUMNS_MIN);
     let mut lines = Vec::new();

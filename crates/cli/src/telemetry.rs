@@ -1,19 +1,20 @@
-//! What a server tells those who watch it: `--log`, `--otlp` and their like.
+//! Telemetry of a server: `--log`, `--otlp` and their like.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use countersign::clock::Clock;
-use countersign_gateway::telemetry::{
-    Convention, LogFormat, Options, Telemetry, install_panic_hook,
-};
+use countersign_config::{Given, sections};
+use countersign_gateway::telemetry::{Convention, LogFormat, Telemetry, install_panic_hook};
 use tokio::runtime::Handle;
 
+use crate::config::{self, parts};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
-/// How long a server that ends waits for a collector that does not answer.
+/// Timeout at shutdown for a collector that does not answer.
 pub(crate) const FLUSH_WAIT: Duration = Duration::from_secs(5);
 
 /// The options of commands that run for long. What they mean is in `docs/telemetry.md`.
@@ -28,8 +29,8 @@ pub(crate) struct TelemetryOptions {
     log: Option<String>,
 
     /// text for people, json for programs [default: text, json with --json]
-    #[arg(long, value_name = "FORMAT")]
-    log_format: Option<LogFormat>,
+    #[arg(long, value_name = "FORMAT", value_parser = checked::<LogFormat>)]
+    log_format: Option<String>,
 
     #[arg(
         long,
@@ -38,52 +39,76 @@ pub(crate) struct TelemetryOptions {
     )]
     otlp: Option<String>,
 
-    /// Which share of the traces that begin here is sent, from 0 to 1
-    #[arg(
-        long,
-        value_name = "RATIO",
-        default_value_t = 1.0,
-        hide_short_help = true
-    )]
-    sample: f64,
+    /// Which share of the traces that begin here is sent, from 0 to 1 [default: 1]
+    #[arg(long, value_name = "RATIO", hide_short_help = true)]
+    sample: Option<f64>,
 
     #[arg(
         long,
-        help = "The version of the GenAI conventions that spans follow: 1.37, 1.41 or off",
+        help = "The version of the GenAI conventions that spans follow: 1.37, 1.41 or off [default: 1.37]",
         value_name = "VERSION",
-        default_value = "1.37",
+        value_parser = checked::<Convention>,
         hide_short_help = true
     )]
-    genai_semconv: Convention,
+    genai_semconv: Option<String>,
+}
+
+/// A text that can be read as this.
+fn checked<T: FromStr<Err = String>>(text: &str) -> Result<String, String> {
+    text.parse::<T>().map(|_| text.to_owned())
+}
+
+/// Returns the settings of logs and traces that the environment gives.
+pub(crate) fn environment() -> Result<Vec<Given>, Failure> {
+    let mut given = Vec::new();
+    given.extend(config::variable("telemetry.log", "COUNTERSIGN_LOG")?);
+    let disabled = "OTEL_SDK_DISABLED";
+    if std::env::var(disabled).is_ok_and(|text| text == "true") {
+        given.push(Given::unset_by("telemetry.otlp", disabled));
+    } else {
+        let endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT";
+        given.extend(config::variable("telemetry.otlp", endpoint)?);
+    }
+    Ok(given)
 }
 
 impl TelemetryOptions {
-    /// Starts logging, and sending traces where somebody wants them. From here on the process says what it
-    /// does, and nothing of what it is sent.
-    pub(crate) fn start(
-        &self,
-        runtime: &Handle,
-        terminal: &Terminal,
-        clock: Arc<dyn Clock>,
-        spans_dropped: Arc<AtomicU64>,
-    ) -> Result<Telemetry, Failure> {
-        install_panic_hook();
-        let _inside = runtime.enter();
-        let environment = Options::from_env();
-        let for_programs = if terminal.is_for_programs() {
-            LogFormat::Json
-        } else {
-            LogFormat::Text
-        };
-        let options = Options {
-            log: self.log.clone().unwrap_or(environment.log),
-            log_format: self.log_format.unwrap_or(for_programs),
-            otlp: self.otlp.clone().or(environment.otlp),
-            convention: self.genai_semconv,
-            sample_ratio: self.sample,
-        };
-        Telemetry::start(&options, clock, spans_dropped).map_err(|error| {
-            Failure::from(anyhow::Error::new(error)).hint("docs/telemetry.md explains the options")
-        })
+    /// Returns the settings that the environment and the flags give.
+    pub(crate) fn given(&self) -> Result<Vec<Given>, Failure> {
+        let mut given = environment()?;
+        let texts = [
+            ("telemetry.log", "--log", &self.log),
+            ("telemetry.log_format", "--log-format", &self.log_format),
+            ("telemetry.otlp", "--otlp", &self.otlp),
+            (
+                "telemetry.genai_semconv",
+                "--genai-semconv",
+                &self.genai_semconv,
+            ),
+        ];
+        for (key, name, text) in texts {
+            let text = text.as_deref();
+            given.extend(text.map(|text| Given::flag(key, name, text)));
+        }
+        let sample = self.sample;
+        given.extend(sample.map(|share| Given::flag("telemetry.sample", "--sample", share)));
+        Ok(given)
     }
+}
+
+/// Starts logging, and sending traces if that is configured. From here on the process logs what it does, and nothing of the data that it is
+/// sent.
+pub(crate) fn start(
+    telemetry: &sections::Telemetry,
+    runtime: &Handle,
+    terminal: &Terminal,
+    clock: Arc<dyn Clock>,
+    spans_dropped: Arc<AtomicU64>,
+) -> Result<Telemetry, Failure> {
+    install_panic_hook();
+    let _inside = runtime.enter();
+    let options = parts::telemetry_options(telemetry, terminal.is_for_programs());
+    Telemetry::start(&options, clock, spans_dropped).map_err(|error| {
+        Failure::from(anyhow::Error::new(error)).hint("docs/telemetry.md explains the options")
+    })
 }

@@ -1,5 +1,4 @@
-//! Where a command writes: data to stdout, everything about it to stderr, in an order that holds
-//! also where both are the same screen.
+//! Output of a command: data goes to stdout, everything about it to stderr, in the right order even if both are the same screen.
 
 use std::fmt::Display;
 use std::io::{BufWriter, IsTerminal as _, Result, Write, stderr, stdout};
@@ -19,18 +18,18 @@ pub(crate) struct Terminal {
     look: Look,
     out: BufWriter<Box<dyn Write + Send>>,
     err: Box<dyn Write + Send>,
-    /// Where a bar is shown; none where that is this process.
+    /// Connection to the command that shows the progress bar; `None` if this process shows it.
     far: Option<Lines>,
 }
 
-/// What is known of whoever reads the output. A server that writes for a command is told.
+/// Properties of the reader of the output. A command sends them to the server that writes for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Look {
-    /// Whether it is a program.
+    /// True if the reader is a program.
     json: bool,
-    /// Whether it is a person who sees colours.
+    /// True if the reader is a person who sees colours.
     is_coloured: bool,
-    /// How many columns that person sees.
+    /// Width of that person's terminal in columns; `None` if it is not known.
     columns: Option<usize>,
 }
 
@@ -44,7 +43,7 @@ impl Terminal {
         }
     }
 
-    /// That of a command that waits for us elsewhere.
+    /// Makes the terminal of a command that waits in another process.
     pub(crate) fn far(look: Look, lines: &Lines) -> Self {
         let out = wire::Writer::out(lines.clone());
         Self {
@@ -55,7 +54,7 @@ impl Terminal {
         }
     }
 
-    /// The same terminal, whose data is kept until somebody asks for it.
+    /// Returns a terminal of the same kind that collects its data for the caller.
     pub(crate) fn kept(&self) -> (Self, Kept) {
         let kept = Kept::default();
         let terminal = Self {
@@ -67,22 +66,22 @@ impl Terminal {
         (terminal, kept)
     }
 
-    /// What is known of whoever reads.
+    /// Returns the properties of the reader.
     pub(crate) fn look(&self) -> Look {
         self.look
     }
 
-    /// Whether a program reads what we write.
+    /// True if a program reads the output.
     pub(crate) fn is_for_programs(&self) -> bool {
         self.look.json
     }
 
-    /// Whether a person sees colours: at a terminal, and where nobody has said that there are to be none.
+    /// True if a person sees colours: stdout is a terminal, and colours are not turned off.
     pub(crate) fn is_coloured(&self) -> bool {
         self.look.is_coloured
     }
 
-    /// How many columns a person sees; nothing where stdout is no terminal, and nothing is cut or wrapped for it.
+    /// Returns the width of the terminal in columns; `None` if stdout is not a terminal, and then nothing is cut or wrapped.
     pub(crate) fn columns(&self) -> Option<usize> {
         self.look.columns
     }
@@ -95,12 +94,12 @@ impl Terminal {
         }
     }
 
-    /// Where data goes; buffered until [`flush`](Terminal::flush).
+    /// Returns the output for data, which is buffered until [`flush`](Terminal::flush).
     pub(crate) fn data(&mut self) -> &mut impl Write {
         &mut self.out
     }
 
-    /// A line about the data. What was written before it is on the screen before it.
+    /// Writes a line about the data. Data that was written before it appears before it.
     pub(crate) fn say(&mut self, line: impl Display) -> Result<()> {
         self.out.flush()?;
         self.err.write_all(format!("{line}\n").as_bytes())
@@ -110,7 +109,7 @@ impl Terminal {
         self.out.flush()
     }
 
-    /// Says why the command could not be carried out. A reader that has gone is no failure.
+    /// Reports why the command could not be carried out. A reader that is gone is not a failure.
     pub(crate) fn report(&mut self, failure: &Failure) -> Exit {
         if failure.is_broken_pipe() {
             return Exit::Ok;
@@ -123,6 +122,9 @@ impl Terminal {
             "error: {}",
             visible(&format!("{:#}", failure.error))
         );
+        for line in &failure.lines {
+            let _ = writeln!(self.err, "{}", visible(line));
+        }
         if let Some(hint) = &failure.hint {
             let _ = writeln!(self.err, "hint: {}", visible(hint));
         }

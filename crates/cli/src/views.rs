@@ -1,4 +1,4 @@
-//! Pages in the words of other standards, made from what the tools answer.
+//! Pages in the formats of other standards, made from the answers of tools.
 
 use countersign_commerce::interop::{self, Reader, SUMMARY_ARGUMENT, SUMMARY_TOOL, Session};
 use countersign_gateway::http::interop::{Page, Profile, View};

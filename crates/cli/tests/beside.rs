@@ -28,14 +28,14 @@ mod script;
 /// A data folder, and the commands that are run on it.
 struct Installation {
     folder: TempDir,
-    /// Where the data is below the folder.
+    /// Path of the data below the folder.
     data: PathBuf,
-    /// The store, where it is none in the folder.
+    /// The store, if it is not the one in the folder.
     store: Option<String>,
     _watchdog: Watchdog,
 }
 
-/// What a command said and how it ended.
+/// Output and exit code of a command.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     code: Option<i32>,
@@ -200,7 +200,7 @@ fn commands_do_the_same_beside_a_server_on_postgres() {
     check_same(&installation(), &installation(), &but);
 }
 
-/// Where the path is too long for a socket, commands prove themselves over TCP, and do the same.
+/// Commands prove themselves over TCP if the path is too long for a socket, and do the same as with one.
 #[test]
 fn commands_do_the_same_where_there_is_no_socket() {
     let deep = format!("{}/{}", "d".repeat(60), "e".repeat(60));
@@ -208,7 +208,7 @@ fn commands_do_the_same_where_there_is_no_socket() {
     check_same(&Installation::in_data(&deep), &beside, &[]);
 }
 
-/// The operator's name in the records is that of whoever asked, not the server's.
+/// The operator's name in the records is that of the caller, not the server's.
 #[test]
 fn records_name_whoever_asked() {
     let installation = Installation::new();
@@ -263,7 +263,7 @@ fn a_killed_servers_socket_is_in_nobodys_way() {
     assert_eq!(left.count(), 0);
 }
 
-/// What really needs the file for itself says so, and why.
+/// A command that needs the file for itself reports that, and why.
 #[test]
 fn what_needs_the_server_stopped_says_why() {
     let installation = Installation::new();
@@ -280,7 +280,7 @@ fn what_needs_the_server_stopped_says_why() {
     }
 }
 
-/// An operation that nobody waits for any more holds nothing up: the store is closed in order by SIGTERM.
+/// An operation whose command is gone delays nothing: the store is closed in order by SIGTERM.
 #[test]
 fn a_command_that_is_killed_holds_nothing_up() {
     let installation = Installation::new();
@@ -352,7 +352,113 @@ fn a_socket_that_others_could_have_made_is_refused() {
     installation.run(&["calls"]).ok();
 }
 
-/// A listener that answers 200 to everything, and keeps what it was sent.
+/// An account that owns nothing here.
+const NOBODY: &str = "65534";
+
+/// Runs Python under another account; each line of the script is one attempt, and says how it ended.
+fn as_nobody(script: &str) -> String {
+    let run = Command::new("setpriv")
+        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+        .args(["python3", "-c", script])
+        // A Python of our own account is none of theirs.
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{run:?}");
+    String::from_utf8(run.stdout).unwrap().trim().to_owned()
+}
+
+/// Attempts to talk to the listener, and to put another socket in its place.
+fn attempts(socket: &std::path::Path) -> [String; 2] {
+    let path = socket.display();
+    let connect = format!(
+        "import socket\n\
+         s = socket.socket(socket.AF_UNIX)\n\
+         s.settimeout(20)\n\
+         try:\n    \
+             s.connect('{path}')\n    \
+             s.sendall(b'GET /v1/operator HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n')\n    \
+             print('heard', s.recv(9))\n\
+         except OSError as error:\n    \
+             print(type(error).__name__)"
+    );
+    let plant = format!(
+        "import os, socket\n\
+         try:\n    \
+             os.path.lexists('{path}') and os.unlink('{path}')\n    \
+             s = socket.socket(socket.AF_UNIX)\n    \
+             s.bind('{path}')\n    \
+             os.chmod('{path}', 0o600)\n    \
+             print('planted')\n\
+         except OSError as error:\n    \
+             print(type(error).__name__)"
+    );
+    [connect, plant]
+}
+
+/// U8: the socket attacked from another account: it is not let in, gets not one byte if it is, cannot take the socket's place, and a socket
+/// that it has planted before the server started is neither asked nor followed.
+#[test]
+fn another_account_gets_nothing_at_the_socket() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!(
+            "NOT RUN: only root can become another account. What decides is tested without: \
+             `only_the_same_account_and_root_are_the_operator` and `a_folder_that_others_may_write_into_has_no_socket` in the gateway, \
+             `a_socket_that_others_could_have_made_is_refused` here."
+        );
+        return;
+    }
+    let installation = Installation::new();
+    installation.run(&["call", "notes.list"]).ok();
+    let socket = installation.file("countersign.sock");
+    let chmod = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    chmod(installation.folder.path(), 0o755);
+    chmod(&installation.data, 0o755);
+    let [connect, plant] = attempts(&socket);
+    let mut server = installation.serve(&[]);
+    // Not let in by the file, nor by the server where the file lets it in.
+    assert_eq!(as_nobody(&connect), "PermissionError");
+    chmod(&socket, 0o666);
+    let seen = as_nobody(&connect);
+    let is_hung_up = ["heard b''", "ConnectionResetError", "BrokenPipeError"].contains(&&*seen);
+    assert!(is_hung_up, "{seen}");
+    chmod(&socket, 0o600);
+    assert_eq!(as_nobody(&plant), "PermissionError");
+    installation.run(&["calls"]).ok();
+    // A folder that everybody may write into while the server runs: the socket is taken away and replaced.
+    chmod(&installation.data, 0o777);
+    assert_eq!(as_nobody(&plant), "planted");
+    check_refused(&installation, "it belongs to account 65534");
+    chmod(&installation.data, 0o755);
+    check_refused(&installation, "it belongs to account 65534");
+    server.signal("-TERM");
+    // Neither does a server start over what somebody has planted, be it a socket or a link to something of theirs.
+    let check_no_server = |says: &str| {
+        let seen = installation.run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert_eq!(seen.code, Some(2), "{seen:?}");
+        assert!(seen.err.contains(says), "{seen:?}");
+    };
+    check_no_server("it belongs to account 65534");
+    fs::remove_file(&socket).unwrap();
+    let theirs = installation.folder.path().join("theirs");
+    fs::write(&theirs, "theirs").unwrap();
+    std::os::unix::fs::symlink(&theirs, &socket).unwrap();
+    check_refused(&installation, "this is no socket of a server");
+    check_no_server("this is no socket of a server");
+    assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
+    fs::remove_file(&socket).unwrap();
+    let mut server = installation.serve(&[]);
+    installation.run(&["calls"]).ok();
+    server.signal("-TERM");
+    // Nor where others may write.
+    chmod(&installation.data, 0o777);
+    check_no_server("others may write into the folder");
+    check_no_server("chmod go-w");
+}
+
+/// A listener that answers 200 to everything, and keeps the requests.
 fn answer_everything(mut stream: impl std::io::Read + std::io::Write, heard: &Mutex<String>) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = stream.read(&mut buffer) {
@@ -365,7 +471,7 @@ fn answer_everything(mut stream: impl std::io::Read + std::io::Write, heard: &Mu
     }
 }
 
-/// U8: whoever answers 200 at the socket is not the server for that.
+/// U8: a listener at the socket is not taken for the server because it answers 200.
 #[test]
 fn a_fake_server_at_the_socket_is_refused() {
     let installation = Installation::new();
@@ -387,7 +493,7 @@ fn a_fake_server_at_the_socket_is_refused() {
     assert!(!heard.contains("POST"), "{heard}");
 }
 
-/// U8: the socket of another folder's server is not this folder's, whatever its name.
+/// U8: the socket of another folder's server is refused, even under this folder's name.
 #[test]
 fn a_server_of_another_folder_is_refused() {
     let (ours, other) = (Installation::new(), Installation::new());
@@ -398,8 +504,8 @@ fn a_server_of_another_folder_is_refused() {
     check_refused(&ours, "is the server of another folder");
 }
 
-/// U8: over TCP, a listener on the port of a server that is gone is told nothing, and `keys revoke` says "ok" for what
-/// it has really revoked only.
+/// U8: over TCP, a listener on the port of a server that is gone gets no request, and `keys revoke` says "ok" only for a key that it has
+/// really revoked.
 #[test]
 fn a_fake_server_on_the_port_is_refused() {
     let installation = Installation::in_data(&"d".repeat(120));
@@ -457,7 +563,7 @@ fn bearer(address: &str, token: &str) -> u16 {
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// What only the operator may ask for does not exist for callers, also not for those who have every scope.
+/// The operator's operations do not exist for callers, not even for those who have every scope.
 #[test]
 fn operations_do_not_exist_for_callers() {
     let installation = Installation::new();

@@ -1,5 +1,5 @@
-//! The pages in `tests/cmd/` are the tests of the commands: what they show is what happens. Each page has
-//! a data folder of its own, which is empty when the page begins.
+//! The pages in `tests/cmd/` are the tests of the commands: each command is run, and its output compared. Each page has a data folder of
+//! its own, which is empty when the page begins.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! `docs/commerce.md` is the test of what it shows: its commands are run in their order, in one shell, against a
-//! server of their own.
+//! `docs/commerce.md` is tested: its commands are run in their order, in one shell, against a server of their own.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -53,7 +52,7 @@ fn commands(page: &str) -> String {
     script
 }
 
-/// A13, A18: from a search to a payment that waits for the user, with nothing but what the page shows.
+/// A13, A18: from a search to a payment that waits for the user, by the commands of the page alone.
 #[test]
 fn the_page_leads_to_a_draft_order() {
     let _watchdog = Watchdog::start();

@@ -1,5 +1,5 @@
-//! `countersign demo` as it is run, and what it claims, looked at from outside: the files that it leaves, the store,
-//! another program that knows nothing of ours but the format.
+//! `countersign demo` as it is run, and its claims, checked from outside: the files that it leaves, the store, another program that knows
+//! nothing of ours but the format.
 
 #![expect(
     clippy::unwrap_used,
@@ -90,7 +90,7 @@ fn every_claim_holds_from_outside() {
     assert_eq!(again.status.code(), Some(2));
 }
 
-/// What the replies say, beside what the demo says about them.
+/// Checks the replies themselves, not only the demo's claims about them.
 fn check_calls(lines: &[Value]) {
     let bind = &step(lines, "bind")["calls"];
     let sent = bind[0]["arguments"].as_str().unwrap();
@@ -180,7 +180,7 @@ fn check_proof(facts: &Value, data: &Path, elsewhere: &Path) {
     assert_eq!(facts["tampered_byte"], differ[0]);
 }
 
-/// For people: no colours where nobody sees them, a heading for each step, and what a folder was made for is gone.
+/// For people: no colours without a terminal, a heading for each step, and a temporary folder that is removed.
 #[test]
 fn people_see_a_story() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn people_see_a_story() {
     assert!(!Path::new(folder).exists(), "{folder}");
 }
 
-/// A check that fails is told and named, and the command says no: with rules under which a check cannot hold.
+/// A check that fails is reported and named, and the exit code says so: with rules under which a check must fail.
 #[test]
 fn a_check_that_fails_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ fn without_rule(text: &str) -> String {
     format!("{before}{}", after.replacen("\"JP\"", "\"KR\"", 1))
 }
 
-/// Whoever brings another rate can watch as well: what is compared is read from the rules in force.
+/// The demo works with another rate as well: the values that are compared come from the rules in force.
 #[test]
 fn another_rate_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
@@ -248,7 +248,7 @@ fn another_rate_is_no_failure() {
     assert!(text.contains("a rate of 0.21 instead of 0.16"), "{text}");
 }
 
-/// Who stops it in the middle leaves no folder behind, in which there would be keys.
+/// A demo that is stopped in the middle leaves no folder behind, which would have keys in it.
 #[test]
 fn nothing_is_left_behind_when_it_is_stopped() {
     let _watchdog = Watchdog::start();
@@ -287,7 +287,7 @@ fn a_missing_folder_for_temporary_files_is_told() {
     assert!(said.contains("hint: set TMPDIR"), "{said}");
 }
 
-/// What the READMEs show of the story is in it.
+/// Every line of the story that the READMEs show is in the story.
 #[test]
 fn the_readmes_show_parts_of_the_story() {
     let story: Vec<&str> = include_str!("demo.txt").lines().collect();

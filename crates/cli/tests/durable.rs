@@ -44,7 +44,7 @@ impl Place {
             .expect("cargo has built the command before its tests")
     }
 
-    /// What a command that ends with this code answers for programs.
+    /// Runs a command that ends with this exit code, and returns its JSON answer; null if it has none.
     #[track_caller]
     fn ask(&self, code: i32, args: &[&str]) -> Value {
         let output = self.run(&[args, &["--json"]].concat());
@@ -55,7 +55,7 @@ impl Place {
         serde_json::from_slice(&output.stdout).expect("it is JSON")
     }
 
-    /// What a command that ends with this code says on stderr.
+    /// Runs a command that ends with this exit code, and returns its stderr.
     #[track_caller]
     fn told(&self, code: i32, args: &[&str]) -> String {
         let output = self.run(args);
@@ -318,8 +318,7 @@ fn a_flipped_byte_is_named() {
     );
 }
 
-/// What an earlier run has seen, or somebody says it has, does not count for a run that was not asked to go
-/// on from there.
+/// A saved progress, genuine or planted, does not count for a run without `--resume`.
 #[test]
 fn a_planted_progress_hides_nothing() {
     let place = Place::new();
@@ -350,7 +349,7 @@ fn a_damaged_file_is_not_valid() {
     assert!(told.contains("the database is damaged"), "{told}");
 }
 
-/// Under a new key nothing that is there could be read or continued, so none is made beside a store.
+/// A missing key is not replaced beside a store: under a new key the data could be neither read nor continued.
 #[test]
 fn a_key_that_is_missing_is_not_replaced() {
     let place = Place::new();
@@ -426,7 +425,7 @@ fn a_bundle_is_checked_by_strangers() {
     assert!(!report["findings"].as_array().unwrap().is_empty());
 }
 
-/// A21: what is erased is gone and every proof still holds; a hold forbids it.
+/// A21: an erased user's content is gone and every proof is still valid; a hold forbids the erasure.
 #[test]
 fn a_hold_forbids_to_erase_and_erasing_breaks_no_proof() {
     let place = Place::new();
@@ -528,7 +527,7 @@ fn postgresql_is_another_store() {
     assert_eq!(told, "");
 }
 
-/// An address that nobody answers at is told without its password.
+/// An unreachable address is reported without its password.
 #[test]
 fn a_password_is_not_told() {
     let place = Place {
@@ -632,7 +631,7 @@ fn the_operator_answers_a_question_by_its_id() {
     assert!(told.contains("is used"), "{told}");
 }
 
-/// U7: a second folder with keys of its own on one database writes nothing, and is told what to do.
+/// U7: a second folder with keys of its own on one database writes nothing, and its error says what to do.
 #[test]
 fn a_second_folder_on_one_database_brings_the_same_keys() {
     let url = countersign_testkit::postgres::shared_postgres().fresh_database();

@@ -1,4 +1,4 @@
-//! The examples in the help are run as they stand: an example that fails teaches nobody.
+//! The examples in the help are run as they stand, so that none of them fails.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -27,8 +27,7 @@ const COMMANDS: [&str; 16] = [
     "serve",
 ];
 
-/// What needs something that only its reader has: a name from another answer, another program, a secret,
-/// or no end.
+/// Marks of examples that need something only their reader has: a name from another answer, another program, a secret, or no end.
 const NEEDS_MORE: [&str; 6] = [
     " ev_01",
     " order_0123",

@@ -1,5 +1,4 @@
-//! `docs/http.md` and `docs/interop.md` are the test of what they show: every command on them is run against a
-//! server of its own.
+//! `docs/http.md` and `docs/interop.md` are tested: every command on them is run against a server of its own.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use countersign_testkit::patience::Watchdog;
 use serde_json::Value;
 
-/// What stands for anything at all.
+/// Placeholder that matches anything.
 const ANY: &str = "…";
 
 struct Server {
@@ -58,7 +57,7 @@ fn the_page_about_other_standards_shows_what_happens() {
     assert_shown("interop.md", 4);
 }
 
-/// Runs every command of a page and compares; so many there are at least.
+/// Runs every command of a page and compares the output; there are at least `examples_min`.
 fn assert_shown(page: &str, examples_min: usize) {
     let page = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(page).expect("the page is there");
@@ -97,7 +96,7 @@ fn assert_shown(page: &str, examples_min: usize) {
     assert!(count >= examples_min, "{count} examples");
 }
 
-/// The fenced blocks of a page: what they are, and what is in them.
+/// Returns the fenced blocks of a page: their kind and their content.
 fn blocks(page: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, String)> = None;
@@ -112,7 +111,7 @@ fn blocks(page: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Whether a value is the one that the page shows; numbers may be spelt otherwise.
+/// True if a value is the one that the page shows; numbers may be spelt differently.
 fn is_shown(expected: &Value, found: &Value) -> bool {
     match (expected, found) {
         (Value::String(any), _) if any == ANY => true,

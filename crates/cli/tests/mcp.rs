@@ -33,7 +33,7 @@ fn countersign(data: &Path, words: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// It ends with its input, writes nothing but messages, and what was done is in the signed log.
+/// It ends with its input, writes nothing but messages, and its calls are in the signed log.
 #[test]
 fn a_client_that_hangs_up_gets_its_answers() {
     let data = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ impl Client {
         }
     }
 
-    /// What the next line says to a call of `notes.clear`.
+    /// Calls `notes.clear`, and returns the answer in the next line.
     fn clear(&mut self) -> Value {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -121,8 +121,7 @@ impl Client {
     }
 }
 
-/// A13: what a user has to confirm is confirmed from another process while the client is connected, and
-/// nobody but the operator gets in by that door.
+/// A13: a call is confirmed from another process while the client is connected, and only the operator gets in by that door.
 #[test]
 fn a_confirmation_is_given_while_the_client_is_connected() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The commands of the READMEs do what the READMEs show, in every language.
+//! The commands of the READMEs work as shown, in every language.
 
 use std::path::Path;
 

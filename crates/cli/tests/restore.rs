@@ -161,8 +161,8 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// N1 (g): where the store that went on is there, documents come back, and nobody who was erased, no key that was revoked
-/// and no hold that was placed since is undone. The log is the newest one.
+/// N1 (g): if the store that went on is there, documents come back, and no erasure, no revocation and no hold since the backup is undone.
+/// The log is the newest one.
 #[test]
 fn what_happened_since_the_backup_stays() {
     let place = Place::new();
@@ -376,7 +376,7 @@ fn what_cannot_be_restored_is_refused() {
     place.check_valid();
 }
 
-/// N1 (a): a database and its checkpoint that were copied back by hand are noticed, whatever they were copied with.
+/// N1 (a): a database and its checkpoint that were copied back by hand are noticed, with every way of copying.
 #[test]
 fn an_old_database_with_its_own_checkpoint_is_not_signed_for() {
     let place = Place::new();
@@ -517,7 +517,7 @@ fn program(name: &str) -> PathBuf {
     programs.psql.with_file_name(name)
 }
 
-/// U16, N1 (f): a server makes the backup while it serves; a restore waits for nobody, and is refused.
+/// U16, N1 (f): a server makes the backup while it serves; a restore does not wait for the server, and is refused.
 #[test]
 fn a_server_makes_backups_and_is_not_restored_under() {
     use std::io::BufRead as _;

@@ -1,5 +1,5 @@
-//! Rules as files, by the real command: what a folder says is in force, and what was in force stays loadable,
-//! whatever becomes of the folder.
+//! Rules as files, by the real command: the rules of a folder are in force, and versions that were in force stay loadable, even if the
+//! folder is changed or removed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -63,7 +63,7 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The versions of a rule set, each with what it is: digest, label, whether in force, from where.
+    /// Returns the versions of a rule set, each with its digest, label and origin, and whether it is in force.
     fn versions(&self, name: &str, more: &[&str]) -> Vec<Value> {
         let all = self.ask(0, &[&["rules"], more].concat());
         let all = all.as_array().unwrap().iter();
@@ -80,8 +80,8 @@ fn in_force(versions: &[Value]) -> &Value {
     one
 }
 
-/// A15, A16: what was in force is kept before a call rests on it, under the digest that its record names; an edited
-/// or deleted file takes nothing away.
+/// A15, A16: a version in force is kept before a call rests on it, under the digest that its record names; an edited or deleted file takes
+/// nothing away.
 #[test]
 fn what_was_in_force_stays_loadable() {
     let place = Place::new();
@@ -117,8 +117,7 @@ fn what_was_in_force_stays_loadable() {
     assert_eq!(place.shown(&["fx", digest.as_str().unwrap()]), first);
 }
 
-/// A kept file that is not what its name says is not used, the doctor says so, and what is in force is
-/// written anew.
+/// A kept file that does not match its name is not used, the doctor reports it, and the version in force is written anew.
 #[test]
 fn a_damaged_kept_file_is_told_and_not_used() {
     let place = Place::new();

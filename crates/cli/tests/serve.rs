@@ -1,4 +1,4 @@
-//! The server as its users run it: a process that listens, is asked, and is told to stop.
+//! The server as its users run it: a process that listens, answers, and stops on a signal.
 
 #![expect(
     clippy::indexing_slicing,
@@ -78,7 +78,7 @@ impl Running {
         self.ask_with("x-none: none", method, path, body)
     }
 
-    /// The same with one more header.
+    /// Sends a request with one more header.
     fn ask_with(&self, header: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         let length = body.len();
@@ -145,7 +145,7 @@ fn a_server_is_asked_and_stopped() {
     assert_eq!(export.status.code(), Some(0), "{export:?}");
 }
 
-/// What a crash leaves behind names no server, and the next start goes on.
+/// Files that a crash leaves behind name no server, and the next start works.
 #[test]
 fn a_server_that_was_killed_is_not_taken_for_one_that_runs() {
     let mut running = Running::start(&[]);
@@ -158,7 +158,7 @@ fn a_server_that_was_killed_is_not_taken_for_one_that_runs() {
     assert_eq!(call.status.code(), Some(0), "{call:?}");
 }
 
-/// Nobody else may reach a server that asks nobody who they are.
+/// A server without credentials can be reached from this machine only.
 #[test]
 fn listening_for_others_without_credentials_is_refused() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -172,7 +172,7 @@ fn listening_for_others_without_credentials_is_refused() {
     }
 }
 
-/// A policy that is none is refused with its line before anything listens.
+/// A policy that is not valid is refused with its line before anything listens.
 #[test]
 fn a_wrong_policy_is_refused_at_start() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -216,8 +216,8 @@ fn keys_are_managed_while_a_server_runs() {
     assert!(!listed.to_string().contains(secret));
 }
 
-/// A15: a policy that changes is in force after a SIGHUP, and its text is kept by its digest; one that is none changes
-/// nothing and is told.
+/// A15: a policy that changes is in force after a SIGHUP, and its text is kept by its digest; an invalid one changes nothing and is
+/// reported.
 #[test]
 fn a_policy_is_read_again_on_a_signal() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -263,8 +263,7 @@ fn a_policy_is_read_again_on_a_signal() {
     assert_eq!(running.ask("GET", "/readyz", ""), (200, json!("ready\n")));
 }
 
-/// A pipe in the place of the policy is told, and keeps the server neither from the next file nor from its
-/// end.
+/// A pipe in the place of the policy is reported, and blocks neither the next file nor the end of the server.
 #[test]
 fn a_pipe_in_place_of_the_policy_holds_nothing_up() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -284,8 +283,39 @@ fn a_pipe_in_place_of_the_policy_holds_nothing_up() {
     assert!(running.child.wait().expect("it ends").success());
 }
 
-/// A13: what a user is asked survives `kill -9`; the operator answers by command while the server holds
-/// the store, the agent at the socket cannot, and the answer counts once.
+/// Design decision 13: a crash is in the log, also if commands looked at the store before the next server.
+#[test]
+fn a_crash_is_recorded_whatever_looks_first() {
+    let mut killed = Running::start(&[]);
+    killed.signal("-KILL");
+    killed.child.wait().expect("it ends");
+    for words in [&["status"][..], &["calls"], &["doctor"], &["doctor"]] {
+        let output = killed.run(words);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let is_told = words != ["doctor"] || said.contains("did not end in order");
+        assert!(is_told, "{said}");
+    }
+    let folder = std::mem::replace(&mut killed.folder, tempfile::tempdir().expect("a folder"));
+    let mut running = Running::start_in(folder, &[]);
+    let listed = running.run(&["evidence", "list", "--kind", "config", "--json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    let rows = listed.as_array().expect("a list");
+    let ids = rows.iter().filter_map(|row| row["evidence"].as_str());
+    let shown = ids.map(|id| running.run(&["evidence", "show", id, "--json"]).stdout);
+    let shown: Vec<String> = shown
+        .map(|it| String::from_utf8_lossy(&it).into_owned())
+        .collect();
+    let crashes = shown.iter().filter(|it| it.contains("unclean_start"));
+    assert_eq!(crashes.count(), 1, "{listed}\n{shown:?}");
+    running.signal("-TERM");
+    running.child.wait().expect("it ends");
+    let said = running.run(&["doctor"]);
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("ended in order"), "{said}");
+}
+
+/// A13: a question to a user survives `kill -9`; the operator answers by command while the server holds the store, the agent at the socket
+/// cannot, and the answer counts once.
 #[test]
 fn a_question_survives_the_server_and_is_answered_by_command() {
     let mut killed = Running::start(&[]);
@@ -329,7 +359,7 @@ fn a_question_survives_the_server_and_is_answered_by_command() {
     );
 }
 
-/// A server that works is no fault; what it leaves open is still looked at.
+/// A running server is not a fault; the other points are still looked at.
 #[test]
 fn a_doctor_is_content_with_a_server_that_works() {
     let running = Running::start(&[]);
@@ -363,7 +393,7 @@ fn a_doctor_is_content_with_a_server_that_works() {
     assert!(seen.contains(r#"{"what":"log","state":"wrong""#), "{seen}");
 }
 
-/// A copy of the store is nobody's: it is read beside a server, but not written under the server's keys.
+/// A copy of the store has no owner: it is read beside a server, but not written under the server's keys.
 #[test]
 fn a_copy_of_the_store_is_verified_beside_a_server() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -440,7 +470,7 @@ fn a_refusal_is_the_same_with_and_without_a_server() {
     assert_eq!(with, check(&running));
 }
 
-/// What a server says when it starts is true: nobody is told to try what would be refused.
+/// The welcome text of a server is true: it suggests nothing that would be refused.
 #[test]
 fn a_server_says_only_what_works() {
     let folder = tempfile::tempdir().expect("a folder can be made");

@@ -17,7 +17,7 @@ fn start() -> Child {
         .expect("cargo has built the command before its tests")
 }
 
-/// Lines of every kind; the number of a line is in what it becomes.
+/// Lines of every kind; the number of a line is in its result.
 fn line(number: usize) -> String {
     let schema = json!({
         "type": "object",
@@ -127,7 +127,7 @@ fn a_text_that_is_not_utf8_is_told_in_plain_words() {
     );
 }
 
-/// What stdout did not take must not keep stderr from saying so.
+/// A failed write to stdout is still reported on stderr.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_told() {

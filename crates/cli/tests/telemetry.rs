@@ -1,4 +1,4 @@
-//! What a server tells those who watch it, as a process: its stderr, its collector and the files it leaves.
+//! Telemetry of a server, tested as a process: its stderr, its collector and the files it leaves.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -64,8 +64,8 @@ fn ask(address: &str, head: &str, body: &str) -> String {
     wire
 }
 
-/// A6, A21: the log is JSON with the caller's trace, the span is below it and was sent before the server
-/// ended, and no sink has what the caller sent.
+/// A6, A21: the log is JSON with the caller's trace, the span is below it and was sent before the server ended, and no sink has the
+/// caller's data.
 #[test]
 fn a_server_says_what_it_does_and_nothing_of_what_it_is_sent() {
     let _watchdog = Watchdog::start();

@@ -1,4 +1,4 @@
-//! What the tools of the program cost a model, in each provider's words (B17).
+//! Number of tokens that the tools of the program cost a model, in each provider's format (B17).
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::process::Command;
 use countersign_testkit::patience::Watchdog;
 use serde_json::Value;
 
-/// The list of all tools in a format, and what was said about it.
+/// Returns the list of all tools in a format, and the command's notes about it.
 fn tools(format: &str) -> (Value, String) {
     let _watchdog = Watchdog::start();
     let words = ["tools", "--store", "memory", "--format", format];

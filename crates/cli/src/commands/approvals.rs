@@ -143,7 +143,7 @@ impl Approvals {
     }
 }
 
-/// One of the commands, for whoever has the questions.
+/// One of the commands, as it is sent to the process that has the approvals.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Asked(Command);
 
@@ -281,7 +281,7 @@ fn narrowing(text: &str) -> Result<(String, Value), String> {
     Ok((pointer.to_owned(), value))
 }
 
-/// An answer is for the question that somebody has read, and not for whichever happens to be the only one.
+/// Refuses an id that is too short: an answer is for the approval that the approver has read, not for the only one that is open.
 fn check_is_meant(id: &str) -> Result<(), Failure> {
     let given = id.strip_prefix("ap_").unwrap_or_default();
     if given.chars().count() >= ANSWERED_CHARS_MIN {
@@ -293,10 +293,10 @@ fn check_is_meant(id: &str) -> Result<(), Failure> {
     Err(Failure::new(message).hint("`countersign approvals list` shows the ids"))
 }
 
-/// How much of an id an answer needs, after `ap_`.
+/// Minimum number of characters of an id, after `ap_`, that an answer has to name.
 const ANSWERED_CHARS_MIN: usize = 8;
 
-/// The call as a person is asked about it: in the words of its tool, what it would answer, and every argument.
+/// Lists the call as the approver is asked about it: the tool's question, the answer that it would give, and every argument.
 fn asked(approval: &Approval) -> Vec<(&str, String)> {
     let mut lines = Vec::new();
     if let Some(question) = &approval.question {
@@ -376,10 +376,10 @@ fn named(actor: &Actor) -> Result<String, Failure> {
     ))
 }
 
-/// How many questions are looked through for one.
+/// Maximum number of approvals that are searched for one.
 const LISTED_MAX: usize = 1_000;
 
-/// Where the questions are.
+/// The approvals of a place.
 struct Inbox<'a> {
     place: &'a Place,
     approvals: Arc<StoredApprovals>,
@@ -417,7 +417,7 @@ impl Inbox<'_> {
     }
 }
 
-/// What the approvals said, with what to do about it.
+/// Turns an error of the approvals into a failure with a hint.
 fn failed(error: approve::Error) -> Failure {
     match error {
         approve::Error::Store(error) => store_failed(error),

@@ -1,4 +1,4 @@
-//! `countersign bind`: what the binder makes of a text, without running anything.
+//! `countersign bind`: binds arguments without running a tool.
 
 mod lines;
 
@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{BEHIND_ARGS, check_timezone, issue_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::place::PlaceFlags;
 use crate::terminal::Terminal;
 use crate::{catalog, json};
 
@@ -70,14 +71,15 @@ pub(crate) struct Bind {
 }
 
 impl Bind {
-    pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
+    /// The configuration is looked at where a tool is named.
+    pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
         check_timezone(self.timezone.as_deref())?;
         let reading = Reading::new(self.locale.as_deref(), self.timezone.as_deref());
         if self.jsonl {
             lines::bind_lines(&mut stdin().lock(), terminal.data(), &reading)?;
             return Ok(Exit::Ok);
         }
-        let binder = self.binder()?;
+        let binder = self.binder(flags, terminal)?;
         if self.partial {
             return self.show_partial(terminal, &binder, reading);
         }
@@ -93,7 +95,7 @@ impl Bind {
         })
     }
 
-    /// What is certain of a text that still arrives. That there is more to come is no failure.
+    /// Shows the part of the arguments that is certain while their text still arrives. An incomplete text is not a failure.
     fn show_partial(
         &self,
         terminal: &mut Terminal,
@@ -113,7 +115,7 @@ impl Bind {
         Ok(Exit::Ok)
     }
 
-    fn binder(&self) -> Result<Binder, Failure> {
+    fn binder(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Binder, Failure> {
         match (self.tool.as_deref(), &self.schema) {
             (Some("-") | None, None) => Ok(Binder::undeclared()),
             (Some("-") | None, Some(path)) => {
@@ -134,7 +136,11 @@ impl Bind {
                     format!("{name} declares its own arguments, so --schema is one too many");
                 Err(Failure::new(message).hint("leave out one of the two"))
             }
-            (Some(name), None) => Ok(catalog::find(&catalog::all()?, name)?.binder().clone()),
+            (Some(name), None) => {
+                let options = flags.read(terminal)?;
+                let catalog = catalog::declared(options.loaded())?;
+                Ok(catalog::find(&catalog, name)?.binder().clone())
+            }
         }
     }
 
@@ -173,7 +179,7 @@ fn only_stdin(word: &str) -> Result<String, String> {
     }
 }
 
-/// More than the binder reads: what is longer is refused by it, with its own words.
+/// Maximum number of bytes that are read: more than the binder accepts, so that the binder refuses longer texts with its own message.
 const TEXT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 fn read_file(path: &Path) -> Result<String, Failure> {

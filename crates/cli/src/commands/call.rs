@@ -9,13 +9,14 @@ use std::sync::Arc;
 use countersign::contract::record::PhaseTimes;
 use countersign::contract::{ErrorBody, ErrorCode, Issue, ReplyEnvelope, Warning};
 use countersign::ledger::MemoryStore;
-use countersign::{Catalog, Executor, ToolCall};
+use countersign::{Executor, ToolCall};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::{record, took};
 use super::{BEHIND_ARGS, issue_table};
 use crate::answer::write_json;
+use crate::config::parts;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -25,7 +26,7 @@ use crate::rules::RuleOptions;
 use crate::rules::brought::Brought;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
-use crate::{catalog, json};
+use crate::{catalog, json, policy};
 use envelope::EnvelopeOptions;
 
 /// Call a tool and show its reply
@@ -75,11 +76,13 @@ impl Call {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         self.envelope.check()?;
-        let catalog = catalog::all()?;
-        catalog::find(&catalog, &self.tool)?;
         if options.is_memory()? {
-            let (reply, recorded) = self.in_memory(catalog)?;
+            let (reply, recorded) = self.in_memory(options)?;
             return write(terminal, &reply, recorded.as_ref());
+        }
+        // A server knows its own tools; without one, nothing is made for a tool that there is not.
+        if options.running()?.is_none() {
+            catalog::find(&catalog::declared(options.loaded())?, &self.tool)?;
         }
         let asked = Asked {
             tool: self.tool.clone(),
@@ -90,15 +93,23 @@ impl Call {
         options.make_and_perform(&asked, terminal)
     }
 
-    /// Nothing outlives the command.
-    fn in_memory(&self, catalog: Catalog) -> Result<(ReplyEnvelope, Option<Recorded>), Failure> {
+    /// Runs the call on a store in memory, of which nothing is kept.
+    fn in_memory(
+        &self,
+        options: &PlaceOptions,
+    ) -> Result<(ReplyEnvelope, Option<Recorded>), Failure> {
+        let options = options.with(self.rules.given()?)?;
+        let (loaded, config) = (options.loaded(), options.config());
+        let catalog = catalog::ready(loaded)?;
+        catalog::find(&catalog, &self.tool)?;
         let store = Arc::new(MemoryStore::new());
-        let executor = Executor::builder(catalog)
+        let builder = Executor::builder(catalog)
             .store(store.clone())
-            .rules(self.rules.known(None)?.rules)
-            .build();
+            .approval_limits(parts::approval_limits(&config.approvals))
+            .rules(RuleOptions::configured(&config.rules).known(None)?.rules);
+        let executor = policy::decide(builder, loaded)?.build();
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
+            .enable_all()
             .build()?;
         let reply = runtime.block_on(executor.execute(self.call()));
         let record = store.records_of(&reply.request_id).pop();
@@ -114,7 +125,7 @@ impl Call {
     }
 }
 
-/// A call for whoever has the store.
+/// A call, as it is sent to the process that has the store.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Asked {
     tool: String,
@@ -130,6 +141,9 @@ impl Operation for Asked {
     /// The reply is shown when its evidence is in the signed log, so that it can be verified at once.
     fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let call = self.envelope.call(&self.tool, &self.args);
+        if let Some(served) = &place.served {
+            catalog::find(served.gateway.executor().catalog(), &self.tool)?;
+        }
         let (reply, mut journal) = match &place.served {
             Some(served) if self.brought.is_empty() => {
                 let journal = Journal::start(place)?;
@@ -170,19 +184,24 @@ impl Operation for Asked {
 impl Asked {
     /// Decides by the rules that were brought, and by the policy of the server where there is one.
     fn executor(&self, place: &Place, terminal: &mut Terminal) -> Result<Executor, Failure> {
-        let known = self.brought.known(&place.folder)?.keep(&place.folder)?;
+        let known = self.brought.known(place)?.keep(&place.folder)?;
         for problem in &known.problems {
             terminal.say(format_args!("warning: {problem}"))?;
         }
-        let builder = place.executor_builder(catalog::all()?, known.rules);
-        Ok(match &place.served {
-            None => builder.build(),
-            Some(served) => {
-                let policy = served.gateway.identity().policy().clone();
-                let builder = builder.authorizer(policy.clone());
-                policy.controls().install(builder).build()
+        match &place.served {
+            None => {
+                let catalog = catalog::ready(place.loaded())?;
+                let builder = place.executor_builder(catalog, known.rules);
+                Ok(policy::decide(builder, place.loaded())?.build())
             }
-        })
+            Some(served) => {
+                let catalog = served.gateway.executor().catalog().clone();
+                let policy = served.gateway.identity().policy().clone();
+                let builder = place.executor_builder(catalog, known.rules);
+                let builder = builder.authorizer(policy.clone());
+                Ok(policy.controls().install(builder).build())
+            }
+        }
     }
 }
 
@@ -199,7 +218,7 @@ fn write(
     Ok(if reply.ok { Exit::Ok } else { Exit::Refused })
 }
 
-/// What is shown of a call's record.
+/// Parts of a call's record that are shown.
 struct Recorded {
     at: String,
     phases: Option<PhaseTimes>,

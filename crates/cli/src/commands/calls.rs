@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use countersign::archive::{Shown, Standing};
+use countersign::archive::{Manner, Shown, Standing};
 use countersign::contract::evidence::{LinkRole, RecordedCredential};
 use countersign::contract::{ErrorCode, EvidenceRecord, RequestId, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
@@ -54,7 +54,7 @@ pub(crate) struct Wanted {
     pub(crate) limit: usize,
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum Ended {
     Ok,
@@ -105,7 +105,10 @@ impl Operation for Calls {
             rows.extend(page.into_iter().filter(|row| row.request_id.is_some()));
         }
         rows.truncate(self.wanted.limit);
-        let shown: Vec<ShownCall> = rows.iter().map(ShownCall::of).collect();
+        let manners = place
+            .wait(place.archive().manners(&rows))?
+            .map_err(archive_failed)?;
+        let shown: Vec<ShownCall> = rows.iter().zip(manners).map(ShownCall::of).collect();
         write(terminal, &shown)
     }
 }
@@ -113,11 +116,18 @@ impl Operation for Calls {
 fn write(terminal: &mut Terminal, shown: &[ShownCall]) -> Result<Exit, Failure> {
     let mut table = Table::new(["AT", "USER", "TOOL", "CODE", "EVIDENCE", "REQUEST"]);
     for call in shown {
+        // A dry run has changed nothing, and a repeat neither: they must not look like what was done.
+        let code = match call.how {
+            Manner::Made => call.code.clone(),
+            Manner::DryRun => format!("{} (dry run)", call.code),
+            Manner::Replay => format!("{} (replay)", call.code),
+            Manner::Recording => format!("{} (from a recording)", call.code),
+        };
         table.row([
             &call.at,
             &call.user_id,
             call.tool.as_deref().unwrap_or("-"),
-            &call.code,
+            &code,
             &call.evidence,
             call.request_id.as_deref().unwrap_or_default(),
         ]);
@@ -133,13 +143,18 @@ struct ShownCall {
     user_id: String,
     tool: Option<String>,
     code: String,
+    manner: &'static str,
+    #[serde(skip)]
+    how: Manner,
     evidence: String,
     request_id: Option<String>,
 }
 
 impl ShownCall {
-    fn of(row: &LogRow) -> Self {
+    fn of((row, manner): (&LogRow, Manner)) -> Self {
         Self {
+            manner: manner.as_str(),
+            how: manner,
             at: row.at.to_string(),
             user_id: row.user_id.clone(),
             tool: row.tool.clone(),
@@ -207,7 +222,7 @@ impl Operation for CallShow {
     }
 }
 
-/// One record with what proves it.
+/// Returns one record with its proof.
 pub(crate) fn record(place: &Place, id: &SnapshotId) -> Result<Shown, Failure> {
     let archive = place.archive();
     place
@@ -282,7 +297,7 @@ pub(crate) fn show(terminal: &mut Terminal, known: &Shown) -> Result<(), Failure
     Ok(())
 }
 
-/// What a call was decided by: its rules, the records that it used, and what may be shown of its arguments.
+/// Lists the basis of a call's decision: its rules, the records that it used, and the arguments that may be shown.
 fn basis(record: &EvidenceRecord) -> Vec<(&'static str, String)> {
     let rules = record.rules.iter();
     let mut lines: Vec<_> = rules
@@ -316,7 +331,7 @@ fn credential_text(credential: &RecordedCredential) -> String {
     }
 }
 
-/// What proves a record, in words.
+/// Describes the proof of a record in words.
 pub(crate) fn proof(standing: &Standing) -> String {
     match standing {
         Standing::Waiting => "none yet: it waits for the tree".to_owned(),
@@ -326,7 +341,7 @@ pub(crate) fn proof(standing: &Standing) -> String {
     }
 }
 
-/// Where the time of a call went.
+/// Formats the time that a call spent in each phase.
 pub(crate) fn took(phases: &countersign::contract::record::PhaseTimes) -> String {
     format!(
         "{} µs to the tool, {} µs in it, {} µs to settle",

@@ -1,5 +1,4 @@
-//! `countersign claims`: keys that are taken, and what to do about those of which nobody knows whether
-//! their call had its effect.
+//! `countersign claims`: idempotency keys that are taken, and how to resolve those whose effect is in doubt.
 
 use clap::ValueEnum;
 use countersign::archive::{Resolution, Resolved};

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use countersign_config::value::StoreAddress;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::counted;
 use crate::answer::write_json;
-use crate::backend::StoreName;
 use crate::demo::{self, Tally};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::rules::RuleOptions;
 use crate::terminal::Terminal;
 
-/// How often it is tried to remove a folder in use, and how long it is waited in between.
+/// Maximum number of attempts to remove a folder in use, and the pause between them.
 const REMOVALS_MAX: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
@@ -51,11 +51,11 @@ pub(crate) struct Demo {
 
     /// The demo has a store of its own; who names one is told so.
     #[arg(long, hide = true)]
-    store: Option<StoreName>,
+    store: Option<StoreAddress>,
 
     /// The same of the log.
     #[arg(long, hide = true)]
-    origin: Option<String>,
+    log_origin: Option<String>,
 
     #[command(flatten)]
     rules: RuleOptions,
@@ -72,9 +72,9 @@ enum Pace {
 
 impl Demo {
     pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        if self.store.is_some() || self.origin.is_some() {
+        if self.store.is_some() || self.log_origin.is_some() {
             return Err(Failure::new("the demo has a store of its own")
-                .hint("leave --store and --origin out; --data says where"));
+                .hint("leave --store and --log-origin out; --data says where"));
         }
         let (data, temporary) = if let Some(data) = &self.data {
             (unused(data)?, None)
@@ -121,7 +121,7 @@ impl Demo {
     }
 }
 
-/// A folder that is removed when nobody needs it any more.
+/// Makes a temporary folder that is removed when the demo ends.
 fn temporary() -> Result<TempDir, Failure> {
     let made = tempfile::Builder::new()
         .prefix("countersign-demo-")
@@ -133,7 +133,7 @@ fn temporary() -> Result<TempDir, Failure> {
     })
 }
 
-/// Who stops the demo leaves no keys behind: on Ctrl-C and SIGTERM the folder is removed before the process ends.
+/// Removes the folder on Ctrl-C and SIGTERM before the process ends, so that a demo that is stopped leaves no keys behind.
 fn remove_when_told_to_stop(folder: PathBuf) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -161,7 +161,7 @@ fn remove_when_told_to_stop(folder: PathBuf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A folder that nobody has put anything into.
+/// Checks that a folder is new or empty.
 fn unused(data: &Path) -> Result<PathBuf, Failure> {
     let is_used = std::fs::read_dir(data).is_ok_and(|mut entries| entries.next().is_some());
     if is_used {

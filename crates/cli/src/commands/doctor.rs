@@ -1,6 +1,7 @@
 //! `countersign doctor`: whether an installation is in order, point by point.
 
 use countersign::ledger::{ClaimQuery, ClaimState};
+use countersign_config::sections::Keys;
 use countersign_evidence::checkpoint::Checkpoint;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,7 @@ Examples:
   countersign doctor --json | jq '.[] | select(.state != \"ok\")'")]
 pub(crate) struct Doctor {}
 
-/// How a point stands.
+/// State of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Standing {
@@ -55,7 +56,7 @@ impl Points {
         self.0.push(Point { what, state, found });
     }
 
-    /// What could not be looked at is a point too.
+    /// Adds a point. A check that could not be made is added as a point too, in the state `Wrong`.
     fn add_result(&mut self, what: &'static str, found: Result<(Standing, String), Failure>) {
         let (state, found) = found.unwrap_or_else(|failure| (Standing::Wrong, told(failure)));
         self.add(what, state, found);
@@ -99,7 +100,7 @@ impl Doctor {
                 running.perform(&Asked { server, ..asked }, terminal)
             }
             Ok(None) => {
-                let mut points = asked.begin(&folder);
+                let mut points = asked.begin(&folder, &options.config().keys);
                 match options.open() {
                     Ok(place) => examine_store(&place, &mut points),
                     Err(failure) => points.add_result("store opens", Err(failure)),
@@ -108,7 +109,7 @@ impl Doctor {
             }
             // Somebody is there who is not the server of this folder.
             Err(failure) => {
-                let mut points = asked.begin(&folder);
+                let mut points = asked.begin(&folder, &options.config().keys);
                 points.add_result("server", Err(failure));
                 points.write(terminal)
             }
@@ -116,12 +117,12 @@ impl Doctor {
     }
 }
 
-/// What the command knows already.
+/// The operation, with the findings that the command has made already.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Asked {
     /// The store, as the command line names it.
     store: String,
-    /// What the server says of itself.
+    /// Finding about the running server; `None` if there is no server.
     server: Option<(Standing, String)>,
 }
 
@@ -129,16 +130,16 @@ impl Operation for Asked {
     const NAME: &'static str = "doctor";
 
     fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let mut points = self.begin(&place.folder);
+        let mut points = self.begin(&place.folder, &place.config().keys);
         examine_store(place, &mut points);
         points.write(terminal)
     }
 }
 
 impl Asked {
-    fn begin(&self, folder: &Folder) -> Points {
+    fn begin(&self, folder: &Folder, named: &Keys) -> Points {
         let mut points = Points::default();
-        examine_folder(folder, &mut points);
+        examine_folder(folder, named, &mut points);
         points.add("store", Standing::Ok, &*self.store);
         if let Some((state, found)) = &self.server {
             points.add("server", *state, &**found);
@@ -168,9 +169,9 @@ impl Points {
     }
 }
 
-fn examine_folder(folder: &Folder, points: &mut Points) {
+fn examine_folder(folder: &Folder, named: &Keys, points: &mut Points) {
     points.add_result("data folder", private_folder(folder));
-    points.add_result("master key", master(folder));
+    points.add_result("master key", master(folder, named));
     if folder.file(MASTER_OLD).exists() {
         let found = "a rotation is not finished; run `countersign keys rotate-master`";
         points.add("old master key", Standing::Note, found);
@@ -191,9 +192,13 @@ fn private_folder(folder: &Folder) -> Result<(Standing, String), Failure> {
     })
 }
 
-fn master(folder: &Folder) -> Result<(Standing, String), Failure> {
-    Ok(match keys::master(folder)? {
-        Some((key, MasterSource::File)) => (Standing::Ok, format!("{} in {MASTER}", key.id())),
+fn master(folder: &Folder, named: &Keys) -> Result<(Standing, String), Failure> {
+    Ok(match keys::master(folder, named)? {
+        Some((key, MasterSource::Folder)) => (Standing::Ok, format!("{} in {MASTER}", key.id())),
+        Some((key, MasterSource::NamedFile)) => {
+            let found = format!("{} in the file that keys.master names", key.id());
+            (Standing::Ok, found)
+        }
         Some((key, MasterSource::Environment)) => {
             (Standing::Ok, format!("{} in the environment", key.id()))
         }
@@ -217,7 +222,7 @@ fn log_key(folder: &Folder) -> Result<(Standing, String), Failure> {
     })
 }
 
-/// What was in force once, and is needed to compute old calls again.
+/// Checks the kept rules: those that were in force once, and are needed to compute old calls again.
 fn kept_rules(folder: &Folder) -> Result<(Standing, String), Failure> {
     let files = kept::files(folder)?;
     let problems: Vec<String> = files
@@ -232,7 +237,7 @@ fn kept_rules(folder: &Folder) -> Result<(Standing, String), Failure> {
 }
 
 fn disk(folder: &Folder) -> Result<(Standing, String), Failure> {
-    /// As much as the guard of the store keeps free, and room to act.
+    /// Free space below which the doctor warns: the space that the guard of the store keeps free, and room to act.
     const LOW_BYTES: u64 = 512 * 1024 * 1024;
     let stat = rustix::fs::statvfs(folder.path()).map_err(std::io::Error::from)?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
@@ -256,7 +261,7 @@ fn examine_store(place: &Place, points: &mut Points) {
     points.add_result("in doubt", in_doubt(place));
 }
 
-/// What a server says of itself.
+/// Builds the finding about a running server from its answer.
 fn server(running: &Running, answer: &str) -> (Standing, String) {
     let answer = answer.trim();
     let found = format!(

@@ -1,4 +1,4 @@
-//! `countersign evidence`: what the log has of calls and acts, opened, exported, held and erased.
+//! `countersign evidence`: records of calls and acts are listed, opened, exported, held and erased.
 
 use std::io::Write as _;
 
@@ -113,7 +113,7 @@ struct Listed<'a> {
     kind: &'static str,
     user_id: &'a str,
     tool: Option<&'a str>,
-    /// None for what is no call.
+    /// `None` for a record that is not a call.
     code: Option<&'static str>,
     evidence: &'a SnapshotId,
     request_id: Option<&'a RequestId>,
@@ -234,7 +234,7 @@ fn kind(text: &str) -> Result<RecordKind, String> {
     })
 }
 
-/// One line about what was done, or the same for programs.
+/// Writes one line about what was done or, for programs, the value.
 fn say_done(terminal: &mut Terminal, value: &serde_json::Value, line: &str) -> Result<(), Failure> {
     if terminal.is_for_programs() {
         return write_json(terminal, value);

@@ -1,4 +1,4 @@
-//! Records by any name that leads to them: their own, the request id of their call, the id of what it made, the hash of
+//! Look-up of records by any of their names: their id, the request id of their call, the id of the thing that the call made, the hash of
 //! their leaf.
 
 use std::str::FromStr;
@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::place::{Place, archive_failed};
 
-/// How many records of one call are looked at.
+/// Maximum number of records of one call that are looked at.
 const RECORDS_MAX: usize = 100;
 
-/// How many records a hint names.
+/// Maximum number of records that a hint names.
 const NAMED_MAX: usize = 5;
 
-/// What a record is asked for by.
+/// Name by which a record is looked up.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Name {
     /// Its own id.
     Record(SnapshotId),
-    /// The request id of its call, whether the gateway made it or the caller chose it, or the id of what the call made.
+    /// The request id of its call, made by the gateway or chosen by the caller, or the id of the thing that the call made.
     Call(RequestId),
     /// The hash of its leaf.
     Leaf(Digest),
@@ -75,7 +75,7 @@ impl Name {
         .refused())
     }
 
-    /// The records that it names, newest first; none where there are none.
+    /// Returns the records that it names, newest first; empty if there are none.
     pub(crate) fn found(&self, place: &Place, user: Option<&str>) -> Result<Vec<LogRow>, Failure> {
         let archive = place.archive();
         let runtime = &place.runtime;

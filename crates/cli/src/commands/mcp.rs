@@ -8,27 +8,30 @@ use countersign::contract::{Actor, ActorType};
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{MemoryStore, Store};
-use countersign::rules::Rules;
-use countersign::{Executor, Principal};
+use countersign::recording::Player;
+use countersign::{Catalog, Executor, Principal};
+use countersign_config::{Given, sections};
 use countersign_evidence::note::SigningKey;
 use countersign_gateway::caller::{Caller, LOCAL_USER, Proof};
 use countersign_gateway::identity::Identity;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_gateway::telemetry::Telemetry;
-use countersign_gateway::{Gateway, Server, Settings, mcp};
-use tokio::runtime::Handle;
+use countersign_gateway::{Gateway, Server, mcp};
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
-use crate::catalog;
+use crate::config::parts;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::place::{Place, PlaceOptions};
+use crate::recording::{Played, RecordingOptions};
 use crate::rules::RuleOptions;
 use crate::running::About;
 use crate::served::Door;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
+use crate::{catalog, policy, telemetry};
 
 /// Serve the tools to one MCP client over standard input and output
 ///
@@ -38,11 +41,15 @@ use crate::terminal::Terminal;
 #[command(after_long_help = "\
 Examples:
   countersign mcp --user u_123
+  countersign mcp --from-recording calls.jsonl
   claude mcp add notes -- countersign mcp")]
 pub(crate) struct Mcp {
     /// On whose behalf the client acts
     #[arg(long, value_name = "USER", default_value = LOCAL_USER)]
     user: String,
+
+    #[command(flatten)]
+    recording: RecordingOptions,
 
     #[command(flatten)]
     telemetry: TelemetryOptions,
@@ -57,24 +64,41 @@ impl Mcp {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
+        let options = &options.with(self.given()?)?;
+        let telemetry = &options.config().telemetry;
+        if let Some(played) = self.recording.read(options.loaded(), terminal)? {
+            return self.play(options, &played, terminal);
+        }
         if options.is_memory()? {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(2)
-                .enable_all()
-                .build()?;
+            let runtime = runtime()?;
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-            let telemetry = self.watch(runtime.handle(), terminal, clock.clone())?;
-            let rules = self.rules.known(None)?.rules;
-            let gateway = in_memory(clock, rules, &telemetry)?;
+            let telemetry = watch(telemetry, runtime.handle(), terminal, clock.clone())?;
+            let (catalog, upstreams) = catalog::ready_with_upstreams(options.loaded())?;
+            catalog::ask(&upstreams, &catalog, runtime.handle());
+            let _following = {
+                let _inside = runtime.enter();
+                upstreams.follow(&catalog)
+            };
+            let gateway = in_memory(clock, options, catalog, &telemetry, None)?;
+            gateway.set_offers(upstreams.clone());
             let served = runtime.block_on(self.serve(&gateway));
+            runtime.block_on(upstreams.close());
             runtime.block_on(telemetry.flush(FLUSH_WAIT));
             return served.map(|()| Exit::Ok);
         }
         let place = options.open_or_make(terminal)?;
         let journal = Journal::start(&place)?;
-        let telemetry = self.watch(&place.runtime, terminal, place.clock.clone())?;
-        let rules = self.rules.in_place(&place.folder, terminal)?;
-        let executor = place.executor_builder(catalog::all()?, rules);
+        let telemetry = watch(telemetry, &place.runtime, terminal, place.clock.clone())?;
+        let rules = RuleOptions::configured(&options.config().rules);
+        let rules = rules.in_place(&place.folder, terminal)?;
+        let (catalog, upstreams) = catalog::ready_with_upstreams(options.loaded())?;
+        catalog::ask(&upstreams, &catalog, &place.runtime);
+        let _following = {
+            let _inside = place.runtime.enter();
+            upstreams.follow(&catalog)
+        };
+        let executor = place.executor_builder(catalog, rules);
+        let executor = policy::decide(executor, options.loaded())?;
         let executor = watched(executor, &telemetry).build();
         let archive = place.archive();
         // Nobody needs it where others can open the store as well.
@@ -88,8 +112,9 @@ impl Mcp {
             archive,
             place.ids.clone(),
             operators_only(&place, door.as_ref()),
-            Settings::default(),
+            parts::settings(options.config()),
         );
+        gateway.set_offers(upstreams.clone());
         let mut about = About::here(&place.folder, &place.store_name, None)?;
         let commands = match door {
             Some(door) => door.open_alone(&place, &gateway, &mut about, terminal)?,
@@ -106,22 +131,38 @@ impl Mcp {
         let (served, signed) = place
             .runtime
             .block_on(async { tokio::join!(serving, signing) });
+        place.runtime.block_on(upstreams.close());
         about.withdraw(&place.folder)?;
         place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         served?;
         signed.map(|()| Exit::Ok)
     }
 
-    /// The log is on stderr, which clients keep; stdout is theirs.
-    fn watch(
+    /// Answers from a recording; no upstream is asked, and nothing outlives the command.
+    fn play(
         &self,
-        runtime: &Handle,
-        terminal: &Terminal,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Telemetry, Failure> {
-        let nobody_counts = Arc::default();
-        self.telemetry
-            .start(runtime, terminal, clock, nobody_counts)
+        options: &PlaceOptions,
+        played: &Played,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let runtime = runtime()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let telemetry = &options.config().telemetry;
+        let telemetry = watch(telemetry, runtime.handle(), terminal, clock.clone())?;
+        let catalog = played.catalog.clone();
+        let answers = Some(played.player.clone());
+        let gateway = in_memory(clock, options, catalog, &telemetry, answers)?;
+        let served = runtime.block_on(self.serve(&gateway));
+        runtime.block_on(telemetry.flush(FLUSH_WAIT));
+        served?;
+        played.say_end(terminal)
+    }
+
+    /// Returns the settings that the flags give.
+    fn given(&self) -> Result<Vec<Given>, Failure> {
+        let mut given = self.telemetry.given()?;
+        given.extend(self.rules.given()?);
+        Ok(given)
     }
 
     /// Serves the client, and the commands of this machine as long as it is there.
@@ -158,7 +199,18 @@ impl Mcp {
     }
 }
 
-/// Nobody but the operator comes in by the door.
+/// The log is on stderr, which clients keep; stdout is theirs.
+fn watch(
+    telemetry: &sections::Telemetry,
+    runtime: &Handle,
+    terminal: &Terminal,
+    clock: Arc<dyn Clock>,
+) -> Result<Telemetry, Failure> {
+    let nobody_counts = Arc::default();
+    telemetry::start(telemetry, runtime, terminal, clock, nobody_counts)
+}
+
+/// Accepts the operator only, who comes in by the door.
 fn operators_only(place: &Place, door: Option<&Door>) -> Identity {
     let policy = Arc::new(LivePolicy::fixed(Policy::allow_all()));
     let identity = Identity::new(place.clock.clone(), policy)
@@ -170,7 +222,7 @@ fn operators_only(place: &Place, door: Option<&Door>) -> Identity {
     }
 }
 
-/// With traces of its calls, where somebody wants them.
+/// Adds traces of the calls, if telemetry is configured to send them.
 fn watched(executor: ExecutorBuilder, telemetry: &Telemetry) -> ExecutorBuilder {
     match telemetry.traces() {
         Some(traces) => executor.observer(traces),
@@ -178,19 +230,30 @@ fn watched(executor: ExecutorBuilder, telemetry: &Telemetry) -> ExecutorBuilder 
     }
 }
 
-/// Nothing outlives the command.
+/// Builds a gateway on a store in memory, of which nothing is kept.
 fn in_memory(
     clock: Arc<dyn Clock>,
-    rules: Rules,
+    options: &PlaceOptions,
+    catalog: Catalog,
     telemetry: &Telemetry,
+    player: Option<Arc<Player>>,
 ) -> Result<Gateway, Failure> {
     let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
-    let executor = Executor::builder(catalog::all()?)
+    let (loaded, config) = (options.loaded(), options.config());
+    let rules = RuleOptions::configured(&config.rules).known(None)?.rules;
+    let executor = Executor::builder(catalog)
+        .retention(parts::retention_plan(&config.retention))
+        .approval_limits(parts::approval_limits(&config.approvals))
         .store(store.clone())
         .clock(clock.clone())
         .ids(ids.clone())
         .rules(rules);
+    let executor = policy::decide(executor, loaded)?;
+    let executor = match player {
+        Some(player) => executor.player(player),
+        None => executor,
+    };
     let executor = watched(executor, telemetry).build();
     let mut seed = [0; 32];
     ids.fill(&mut seed);
@@ -203,6 +266,13 @@ fn in_memory(
         archive,
         ids,
         identity,
-        Settings::default(),
+        parts::settings(config),
     ))
+}
+
+fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
 }

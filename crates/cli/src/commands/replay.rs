@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use countersign::Catalog;
 use countersign::contract::{RecordKind, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
 use countersign::replay::{self, Options, Replayed, Replayer, RulesAt};
@@ -69,7 +70,7 @@ enum Mode {
     Against,
 }
 
-/// What came of one record.
+/// Outcome of the replay of one record.
 struct Outcome {
     id: SnapshotId,
     tool: String,
@@ -106,7 +107,7 @@ impl Replay {
     }
 }
 
-/// What is to be replayed, and by which rules.
+/// The replay that is asked for: its records, its mode and its rules.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Asked {
     name: Option<Name>,
@@ -116,7 +117,7 @@ pub(crate) struct Asked {
     brought: Brought,
     /// The rules of a JSON file.
     sets: Map<String, Value>,
-    /// What that file is called.
+    /// Path of that JSON file; `None` if the rules came from no file.
     path: Option<String>,
 }
 
@@ -139,7 +140,7 @@ impl Operation for Asked {
                 Mode::Against => RulesAt::InForce,
                 Mode::Verify | Mode::Recompute => RulesAt::Recorded,
             };
-            let target = Arc::new(replayer.local(catalog::all()?, rules, at));
+            let target = Arc::new(replayer.local(tools(place)?, rules, at));
             match named {
                 Some(ids) => {
                     let mut outcomes = Vec::new();
@@ -199,9 +200,9 @@ impl Asked {
         Ok(rows.into_iter().map(named).collect())
     }
 
-    /// Every version that is known, and in force what the folder or the file says.
+    /// Returns every known version of the rules, with those of the folder or the file in force.
     fn rules(&self, place: &Place, terminal: &mut Terminal) -> Result<Rules, Failure> {
-        let known = self.brought.known(&place.folder)?;
+        let known = self.brought.known(place)?;
         for problem in &known.problems {
             terminal.say(format_args!("warning: {problem}"))?;
         }
@@ -235,6 +236,15 @@ impl Asked {
             Mode::Against if has(&["drift", "other_code"]) => Exit::Refused,
             Mode::Verify | Mode::Recompute | Mode::Against => Exit::Ok,
         }
+    }
+}
+
+/// The tools that calls are computed again with: those of the server, where one carries it out.
+fn tools(place: &Place) -> Result<Catalog, Failure> {
+    match &place.served {
+        Some(served) => Ok(served.gateway.executor().catalog().clone()),
+        // Without its secrets a tool of an upstream cannot be asked again; the record of it can still be checked.
+        None => catalog::ready(place.loaded()).or_else(|_| catalog::declared(place.loaded())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `countersign rules`: which rules there are, in which versions, and what they say.
+//! `countersign rules`: the rule sets, their versions and their content.
 
 use std::io::Write as _;
 
@@ -13,10 +13,10 @@ use crate::rules::{Known, Origin, RuleOptions, Version};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-/// How many digits of a version people are shown.
+/// Number of digits of a version that people are shown.
 const DIGITS_SHOWN: usize = 12;
 
-/// How many digits of a version are enough to name it.
+/// Minimum number of digits that name a version.
 const DIGITS_MIN: usize = 6;
 
 /// List the rule sets in all their versions, or show one
@@ -92,8 +92,9 @@ fn known(
     options: &PlaceOptions,
     terminal: &mut Terminal,
 ) -> Result<Known, Failure> {
+    let options = options.with(rules.given()?)?;
     let folder = Folder::existing(options.names()?.0).ok();
-    let known = rules.known(folder.as_ref())?;
+    let known = RuleOptions::configured(&options.config().rules).known(folder.as_ref())?;
     for problem in &known.problems {
         terminal.say(format_args!("warning: {problem}"))?;
     }

@@ -1,4 +1,4 @@
-//! `countersign serve`: answers calls over the network until it is told to stop.
+//! `countersign serve`: answers calls over the network until a signal stops it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,36 +9,43 @@ use countersign::clock::SystemClock;
 use countersign::executor::ExecutorBuilder;
 use countersign::observe::Observer;
 use countersign::sequencer::{self, Sequencer};
+use countersign_config::value::Listen;
+use countersign_config::{Config, Given};
+use countersign_console::Setting;
 use countersign_gateway::identity::{self, Identity};
 use countersign_gateway::metrics::Metrics;
-use countersign_gateway::policy::{Keeper, LivePolicy, Policy};
+use countersign_gateway::policy::{Keeper, LivePolicy};
+use countersign_gateway::pulse::Pulse;
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::server::Stopped;
 use countersign_gateway::telemetry::Telemetry;
-use countersign_gateway::{Gateway, Server, Settings};
+use countersign_gateway::{Gateway, Server};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use crate::backend::StoreName;
+use crate::config::{self, parts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal;
 use crate::place::{Place, PlaceOptions, store_failed};
+use crate::recording::RecordingOptions;
 use crate::rules::RuleOptions;
 use crate::running::About;
 use crate::served::Door;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
-use crate::{catalog, policy, views};
+use crate::{catalog, policy, telemetry, views};
 
-mod address;
 mod check;
+mod play;
+mod reload;
 mod welcome;
 
-use address::address;
+use reload::Reload;
 use welcome::{can_try, say_where};
 
-/// How long the end waits for what hangs outside of calls.
+/// Timeout at shutdown for tasks outside of calls that hang.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(5);
 
 /// Answer calls over HTTP and MCP until told to stop
@@ -49,27 +56,24 @@ const SHUTDOWN_WAIT: Duration = Duration::from_secs(5);
 #[command(after_long_help = "\
 Examples:
   countersign serve
+  countersign serve --config countersign.toml
   countersign serve --listen 127.0.0.1:9000 --policy policy.toml
   countersign serve --policy policy.toml --check
+  countersign serve --from-recording calls.jsonl
   curl http://127.0.0.1:8787/v1/tools/catalog.search_offers -d '{\"arguments\": {\"query\": \"earbuds\"}}'")]
 pub(crate) struct Serve {
-    /// Where to listen, or only the port on 127.0.0.1; a port of 0 takes any that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", value_parser = address)]
-    listen: SocketAddr,
+    /// Where to listen, or only the port on 127.0.0.1; a port of 0 takes any that is free [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<Listen>,
 
     /// Under which address clients reach it, such as <https://tools.example.com>
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 
     /// How many MCP clients of the eras before 2026-07-28 may hold a session, so that their users can be asked there; they
-    /// have to come back to the same process
-    #[arg(
-        long,
-        value_name = "COUNT",
-        default_value_t = 0,
-        hide_short_help = true
-    )]
-    mcp_sessions: usize,
+    /// have to come back to the same process [default: 0]
+    #[arg(long, value_name = "COUNT", hide_short_help = true)]
+    mcp_sessions: Option<usize>,
 
     /// The page on which a user answers approvals, such as <https://shop.example.com/approvals/{id}>
     #[arg(long, value_name = "URL", hide_short_help = true)]
@@ -82,6 +86,9 @@ pub(crate) struct Serve {
     /// Who may call what [default: everybody everything]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+
+    #[command(flatten)]
+    recording: RecordingOptions,
 
     /// Only look at the policy: who may call what, and what in it looks like a mistake
     #[arg(long)]
@@ -108,50 +115,66 @@ impl Serve {
         options: &PlaceOptions,
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
-        let policy = Arc::new(self.policy()?);
+        let options = &options.with(self.given()?)?;
+        let (loaded, config) = (options.loaded(), options.config());
+        let policy = Arc::new(policy::open(loaded)?);
         if self.check {
-            return check::check(terminal, &policy.current());
+            return check::check(terminal, &policy.current(), loaded);
         }
-        self.check_before_making(options, &policy)?;
+        if let Some(played) = self.recording.read(loaded, terminal)? {
+            return play::play(&played, options, &policy, terminal);
+        }
+        let (catalog, upstreams) = catalog::ready_with_upstreams(loaded)?;
+        check_before_making(options, &policy)?;
         let mut place = options.open_or_make(terminal)?;
         keep_policies(&policy, &place)?;
-        let rules = self.rules.in_place(&place.folder, terminal)?;
+        let rules = RuleOptions::configured(&config.rules);
+        let rules = rules.in_place(&place.folder, terminal)?;
         let door = Door::make(&place)?;
         let metrics = Arc::new(Metrics::with_clock(place.clock.clone()));
         let (clock, dropped) = (place.clock.clone(), metrics.spans_dropped());
-        let telemetry = self
-            .telemetry
-            .start(&place.runtime, terminal, clock, dropped)?;
-        let identity = self.identity(&place, &policy)?;
+        let log = &config.telemetry;
+        let telemetry = telemetry::start(log, &place.runtime, terminal, clock, dropped)?;
+        let identity = identity_of(&place, &policy)?;
         let identity = identity.with_operator(door.operator(&place));
-        let executor = place.executor_builder(catalog::all()?, rules);
-        let gateway = self.gateway(&place, executor, &policy, identity, metrics, &telemetry);
+        catalog::ask(&upstreams, &catalog, &place.runtime);
+        let executor = place.executor_builder(catalog, rules);
+        let gateway = gateway_of(&place, executor, &policy, identity, metrics, &telemetry);
+        gateway.set_offers(upstreams.clone());
         let mut sequencer = journal::sequencer(&place, |builder| builder)?;
-        announce_policy(&place, &policy)?;
+        let recorder = announce_policy(&place, &policy)?;
+        let live = reload::Parts {
+            gateway: gateway.clone(),
+            policy: policy.clone(),
+            filter: telemetry.filter(),
+            recorder,
+        };
+        if let Some(reload) = Reload::begin(&place, loaded, upstreams.clone(), live)? {
+            place.runtime.spawn(reload.watch());
+        }
         // The first reply carries a checkpoint like every other.
         let signed = place.runtime.block_on(sequencer.tick());
         signed.map_err(journal::failed)?;
 
         // Whoever can connect can also have told it to stop: signals are heard before anything listens.
         let signals = place.runtime.block_on(async { signals() })?;
+        let listen = *config.server.listen;
         let bound = place
             .runtime
-            .block_on(Server::bind(gateway.clone(), self.listen));
-        let server = bound.map_err(|error| {
-            let context = format!("cannot listen on {}", self.listen);
-            Failure::from(anyhow::Error::new(error).context(context))
-                .hint("another program may use the port; --listen 127.0.0.1:0 takes a free one")
-        })?;
+            .block_on(Server::bind(gateway.clone(), listen));
+        let server = bound.map_err(|error| cannot_listen(listen, error))?;
         let url = format!("http://{}", server.address()?);
         let about = About::here(&place.folder, &place.store_name, Some(url.clone()))?;
         let server = door.open(&place, &gateway, server, &about)?;
         let can_try = place.runtime.block_on(can_try(&gateway, &policy));
-        let named = (self.policy.as_deref(), &*policy);
+        let file = policy::file_of(loaded);
+        let named = (file.as_deref(), &*policy);
         say_where(terminal, (&url, about.pid), named, can_try)?;
 
         let ended = place
             .runtime
             .block_on(serve(&gateway, server, sequencer, signals));
+        place.runtime.block_on(upstreams.close());
         let withdrawn = about.withdraw(&place.folder);
         place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         drop((gateway, telemetry));
@@ -169,93 +192,134 @@ impl Serve {
         Ok(Exit::Ok)
     }
 
-    /// Which credentials are accepted. Without any, only this machine may reach the server.
-    fn identity(&self, place: &Place, policy: &Arc<LivePolicy>) -> Result<Identity, Failure> {
-        let clock = place.clock.clone();
-        let identity = Identity::new(clock, policy.clone()).api_keys(place.api_keys());
-        let identity = self.with_options(identity);
-        self.check_address(&place.runtime, &identity)?;
-        Ok(identity)
-    }
-
-    /// Where there is no store yet, there are no keys either: what would be refused then is refused before
-    /// anything is made.
-    fn check_before_making(
-        &self,
-        options: &PlaceOptions,
-        policy: &Arc<LivePolicy>,
-    ) -> Result<(), Failure> {
-        let has_no_keys = match options.names()?.1 {
-            StoreName::Sqlite(path) => !path.exists(),
-            StoreName::Memory => true,
-            // Others may have made some there.
-            StoreName::Postgres(_) => false,
-        };
-        if !has_no_keys {
-            return Ok(());
+    /// Returns the settings that the flags give.
+    fn given(&self) -> Result<Vec<Given>, Failure> {
+        let mut given = self.telemetry.given()?;
+        given.extend(self.rules.given()?);
+        given.extend(config::path_flag(
+            "policy",
+            "--policy",
+            self.policy.as_ref(),
+        )?);
+        let listen = self.listen.map(|listen| listen.to_string());
+        let texts = [
+            ("server.listen", "--listen", &listen),
+            ("server.public_url", "--public-url", &self.public_url),
+            ("approvals.url", "--approvals-url", &self.approvals_url),
+            ("shop.checkout_url", "--checkout-url", &self.checkout_url),
+        ];
+        for (key, name, text) in texts {
+            let text = text.as_deref();
+            given.extend(text.map(|text| Given::flag(key, name, text)));
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        let clock = Arc::new(SystemClock::new());
-        self.check_address(
-            runtime.handle(),
-            &self.with_options(Identity::new(clock, policy.clone())),
-        )
-    }
-
-    fn with_options(&self, identity: Identity) -> Identity {
-        if self.allow_anonymous_loopback {
-            identity.allow_anonymous_loopback()
-        } else {
-            identity
+        let sessions = self.mcp_sessions;
+        given.extend(sessions.map(|n| Given::flag("mcp.sessions_max", "--mcp-sessions", n)));
+        let anonymous = "--allow-anonymous-loopback";
+        for (key, name, is_set) in [
+            (
+                "server.allow_anonymous_loopback",
+                anonymous,
+                self.allow_anonymous_loopback,
+            ),
+            ("mcp.conformance", "--conformance", self.conformance),
+        ] {
+            given.extend(is_set.then(|| Given::flag(key, name, true)));
         }
+        Ok(given)
     }
+}
 
-    fn check_address(&self, runtime: &Handle, identity: &Identity) -> Result<(), Failure> {
-        let public_url = self.public_url.as_deref();
-        let may = runtime.block_on(identity::may_listen(self.listen, public_url, identity));
-        may.map_err(|refused| {
-            let hint = refused.hint();
-            Failure::from(refused).hint(hint)
-        })
-    }
+fn cannot_listen(listen: SocketAddr, error: std::io::Error) -> Failure {
+    let context = format!("cannot listen on {listen}");
+    Failure::from(anyhow::Error::new(error).context(context))
+        .hint("another program may use the port; --listen 127.0.0.1:0 takes a free one")
+}
 
-    fn policy(&self) -> Result<LivePolicy, Failure> {
-        match &self.policy {
-            None => Ok(LivePolicy::fixed(Policy::allow_all())),
-            Some(path) => policy::open(path),
-        }
-    }
+/// Builds the identity check: the credentials that are accepted. Without any, the server may listen on this machine only.
+fn identity_of(place: &Place, policy: &Arc<LivePolicy>) -> Result<Identity, Failure> {
+    let clock = place.clock.clone();
+    let identity = Identity::new(clock, policy.clone()).api_keys(place.api_keys());
+    let identity = with_options(identity, place.config());
+    check_address(&place.runtime, &identity, place.config())?;
+    Ok(identity)
+}
 
-    fn gateway(
-        &self,
-        place: &Place,
-        executor: ExecutorBuilder,
-        policy: &Arc<LivePolicy>,
-        identity: Identity,
-        metrics: Arc<Metrics>,
-        telemetry: &Telemetry,
-    ) -> Gateway {
-        let mut observers: Vec<Arc<dyn Observer>> = vec![metrics.clone()];
-        if let Some(traces) = telemetry.traces() {
-            observers.push(traces);
-        }
-        let builder = executor
-            .authorizer(policy.clone())
-            .observer(Arc::new(observers));
-        let executor = policy.controls().install(builder).build();
-        let settings = Settings {
-            public_url: self.public_url.clone(),
-            approvals_url: self.approvals_url.clone(),
-            mcp_sessions_max: self.mcp_sessions,
-            checkout_url: self.checkout_url.clone(),
-            conformance: self.conformance,
-            ..Settings::default()
-        };
-        let archive = place.archive();
-        let ids = place.ids.clone();
-        let gateway = Gateway::new(executor, archive, ids, identity, settings);
-        gateway.with_views(views::all()).with_metrics(metrics)
+/// Checks the listen address before anything is made. A store that does not exist yet has no API keys either, so a start that would be
+/// refused later is refused here.
+fn check_before_making(options: &PlaceOptions, policy: &Arc<LivePolicy>) -> Result<(), Failure> {
+    let has_no_keys = match options.names()?.1 {
+        StoreName::Sqlite(path) => !path.exists(),
+        StoreName::Memory => true,
+        // Others may have made some there.
+        StoreName::Postgres(_) => false,
+    };
+    if !has_no_keys {
+        return Ok(());
     }
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let clock = Arc::new(SystemClock::new());
+    let identity = with_options(Identity::new(clock, policy.clone()), options.config());
+    check_address(runtime.handle(), &identity, options.config())
+}
+
+fn with_options(identity: Identity, config: &Config) -> Identity {
+    if config.server.allow_anonymous_loopback {
+        identity.allow_anonymous_loopback()
+    } else {
+        identity
+    }
+}
+
+fn check_address(runtime: &Handle, identity: &Identity, config: &Config) -> Result<(), Failure> {
+    let public_url = config.server.public_url.as_ref().map(ToString::to_string);
+    let listen = *config.server.listen;
+    let may = identity::may_listen(listen, public_url.as_deref(), identity);
+    runtime.block_on(may).map_err(|refused| {
+        let hint = refused.hint();
+        Failure::from(refused).hint(hint)
+    })
+}
+
+fn gateway_of(
+    place: &Place,
+    executor: ExecutorBuilder,
+    policy: &Arc<LivePolicy>,
+    identity: Identity,
+    metrics: Arc<Metrics>,
+    telemetry: &Telemetry,
+) -> Gateway {
+    let pulse = Arc::new(Pulse::default());
+    let mut observers: Vec<Arc<dyn Observer>> = vec![metrics.clone(), pulse.clone()];
+    if let Some(traces) = telemetry.traces() {
+        observers.push(traces);
+    }
+    let builder = executor
+        .authorizer(policy.clone())
+        .observer(Arc::new(observers));
+    let executor = policy.controls().install(builder).build();
+    let settings = parts::settings(place.config());
+    let archive = place.archive();
+    let ids = place.ids.clone();
+    let gateway = Gateway::new(executor, archive, ids, identity, settings);
+    let settings = settings_of(place);
+    gateway
+        .with_views(views::all())
+        .with_metrics(metrics)
+        .with_pulse(pulse)
+        .with_pages(move |gateway| countersign_console::pages(gateway, settings.clone()))
+}
+
+/// The settings that the console shows: those that the server was started with, without secrets.
+fn settings_of(place: &Place) -> Vec<Setting> {
+    let setting = |row: countersign_config::Row| Setting {
+        value: match &row.value {
+            serde_json::Value::Null => "-".to_owned(),
+            value => value.to_string(),
+        },
+        origin: row.origin.to_string(),
+        key: row.key,
+    };
+    place.loaded().rows().into_iter().map(setting).collect()
 }
 
 /// Answers until a signal comes; how that ended, and whether everything is signed.
@@ -291,18 +355,21 @@ async fn serve(
     Ok((stopped, signing.await?))
 }
 
-/// How often the process was told to stop.
+/// Counts the signals that tell the process to stop.
 fn signals() -> Result<watch::Receiver<u32>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // Whoever reads a file again listens too, a little later; until then it must not end the process.
+    let mut hangup = signal(SignalKind::hangup())?;
     let (count, counted) = watch::channel(0);
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                _ = hangup.recv() => continue,
             }
             count.send_modify(|count| *count += 1);
         }
@@ -320,12 +387,13 @@ fn keep_policies(policy: &LivePolicy, place: &Place) -> Result<(), Failure> {
 }
 
 /// Writes down which policy is in force, and looks at its file from now on.
-fn announce_policy(place: &Place, policy: &Arc<LivePolicy>) -> Result<(), Failure> {
+fn announce_policy(place: &Place, policy: &Arc<LivePolicy>) -> Result<Recorder, Failure> {
     let recorder = Recorder::new(place.store(), place.clock.clone(), place.ids.clone());
     place
         .runtime
         .block_on(policy.announce(&recorder))
         .map_err(store_failed)?;
-    place.runtime.spawn(policy.clone().watch(recorder));
-    Ok(())
+    let watching = policy.clone().watch(recorder.clone());
+    place.runtime.spawn(watching);
+    Ok(recorder)
 }

@@ -1,18 +1,19 @@
-//! `countersign status`: what there is and what is wrong, of the running server or of the store.
+//! `countersign status`: the state and the problems of the running server, or of the store alone.
 
 use std::io::Write as _;
 use std::sync::Arc;
 
 use countersign::rules::Rules;
+use countersign_gateway::Gateway;
 use countersign_gateway::caller::{Caller, Proof};
 use countersign_gateway::identity::Identity;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_gateway::status::View;
-use countersign_gateway::{Gateway, Settings};
 use serde_json::{Value, json};
 
 use crate::answer::write_json;
 use crate::catalog;
+use crate::config::parts;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::place::{Place, PlaceOptions};
@@ -60,15 +61,21 @@ impl Status {
         show(terminal, &status)
     }
 
-    /// The store alone: there is no server, so nothing is said of one.
+    /// Returns the status of the store alone, without a server.
     fn of_store(&self, place: &Place) -> Result<Value, Failure> {
         let policy = Arc::new(LivePolicy::fixed(Policy::allow_all()));
         let identity =
             Identity::new(place.clock.clone(), policy.clone()).api_keys(place.api_keys());
-        let executor = place.executor(catalog::all()?, Rules::default());
+        let executor = place.executor(catalog::declared(place.loaded())?, Rules::default());
         let archive = place.archive();
         let ids = place.ids.clone();
-        let gateway = Gateway::new(executor, archive, ids, identity, Settings::default());
+        let gateway = Gateway::new(
+            executor,
+            archive,
+            ids,
+            identity,
+            parts::settings(place.config()),
+        );
         let caller = Caller {
             principal: Arc::new(place.by.clone()),
             proof: Proof::Operator,
@@ -89,7 +96,7 @@ fn set(status: &mut Value, member: &str, value: Value) {
     }
 }
 
-/// What is wrong comes first.
+/// Shows the status, problems first.
 fn show(terminal: &mut Terminal, status: &Value) -> Result<Exit, Failure> {
     let problems = status.get("problems").and_then(Value::as_array);
     for problem in problems.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! `countersign tools`: which tools there are, in the words of whoever asks.
+//! `countersign tools`: the tools, in the format of each provider.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -13,10 +13,12 @@ use crate::answer::write_json;
 use crate::catalog;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::place::PlaceOptions;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
 mod sheet;
+mod tokens;
 
 /// List the tools, or show some, in a provider's words if asked
 #[derive(Debug, clap::Args)]
@@ -26,6 +28,7 @@ Examples:
   countersign tools memory.search
   countersign tools memory.search --format markdown
   countersign tools 'cart.*' checkout.compute_total --format openai --strict --max-tokens 900
+  countersign tools --tokens
 
 The list has the order of the names, whatever order they are asked for in. Quote a pattern, or your shell reads it.
 
@@ -46,6 +49,10 @@ pub(crate) struct Tools {
     /// Cut descriptions and examples until the list takes about so many tokens
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
+
+    /// Show the tokens that each tool costs a model, by provider, and the whole list with and without the facade
+    #[arg(long, conflicts_with_all = ["format", "max_tokens"])]
+    tokens: bool,
 }
 
 /// How tools are written.
@@ -85,9 +92,17 @@ impl Format {
 }
 
 impl Tools {
-    pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let catalog = catalog::all()?;
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let catalog = catalog::declared(options.loaded())?;
         let entries = catalog::choose(&catalog, &self.names)?;
+        if self.tokens {
+            tokens::write(terminal, &entries, self.strict)?;
+            return Ok(Exit::Ok);
+        }
         let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
         let usual = if terminal.is_for_programs() {
             Format::Json
@@ -120,6 +135,9 @@ impl Tools {
             | Format::Gemini
             | Format::Mcp => match entries.as_slice() {
                 [only] if self.is_one() => sheet::write(terminal, only.spec())?,
+                [] => terminal.say(
+                    "there are no tools; add [[upstream]] and [[tool]] to the configuration, or switch [shop] on",
+                )?,
                 entries => {
                     let table = list(entries).within(terminal.columns());
                     writeln!(terminal.data(), "{table}")?;
@@ -129,8 +147,8 @@ impl Tools {
         Ok(Exit::Ok)
     }
 
-    /// True if one tool is asked for by name. What a pattern fits may change, so the form of its answer does
-    /// not depend on how many tools it fits today.
+    /// True if one tool is asked for by name. The tools that a pattern matches may change, so the form of its answer does not depend on
+    /// their number.
     fn is_one(&self) -> bool {
         matches!(self.names.as_slice(), [name] if !name.contains('*'))
     }
@@ -191,7 +209,7 @@ impl Tools {
     }
 }
 
-/// What a provider cannot express, in one sentence.
+/// Describes in one sentence what a provider cannot express.
 fn sentence(note: &NoteKind) -> String {
     match note {
         NoteKind::NotStrict { path, keyword } => {
@@ -205,7 +223,7 @@ fn sentence(note: &NoteKind) -> String {
     }
 }
 
-/// One line a tool, with a gap between areas: the first word of a name is its area.
+/// Builds the list of tools, one line each, with a gap between areas: the first word of a name is its area.
 fn list(entries: &[Arc<Entry>]) -> Table {
     let mut table = Table::new(["NAME", "EFFECT", "DESCRIPTION"]);
     let mut area = None;
@@ -222,7 +240,7 @@ fn list(entries: &[Arc<Entry>]) -> Table {
     table
 }
 
-/// What a description begins with: enough to find a tool.
+/// Returns the beginning of a description, up to the first full stop or colon: enough to find a tool.
 fn first_sentence(text: &str) -> &str {
     let ends = [". ", ": "].map(|end| text.find(end));
     let end = ends.into_iter().flatten().min();

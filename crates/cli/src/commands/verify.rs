@@ -17,7 +17,7 @@ use crate::folder::Folder;
 use crate::journal;
 use crate::keys;
 use crate::operations::Operation;
-use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::place::{Place, PlaceFlags, PlaceOptions, archive_failed, store_failed};
 use crate::progress::Bar;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
@@ -74,10 +74,10 @@ pub(crate) struct Verify {
     quick: bool,
 }
 
-/// Where a verification of the whole log was broken off.
+/// File with the progress of an interrupted verification of the whole log.
 const PROGRESS: &str = "verify.progress";
 
-/// How often that is written down.
+/// Interval at which that progress is saved.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// The report on the whole log, with its verdict in front as a bundle's has it.
@@ -96,14 +96,11 @@ struct Saved {
 }
 
 impl Verify {
-    pub(crate) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
+    /// A bundle needs no store, so the configuration is not looked at for it.
+    pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
         match &self.bundle {
             Some(path) => self.bundle(path, terminal),
-            None => self.all(options, terminal),
+            None => self.all(&flags.read(terminal)?, terminal),
         }
     }
 
@@ -153,10 +150,10 @@ impl Verify {
     }
 }
 
-/// How the whole log is to be verified.
+/// The verification of the whole log that is asked for.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Asked {
-    /// Whose log it has to be, where that is not the folder's.
+    /// Key that the log has to be signed with; `None` for the folder's own key.
     key: Option<String>,
     /// The text of a checkpoint that was kept elsewhere.
     held: Option<String>,
@@ -245,9 +242,9 @@ impl Asked {
         place.wait(report)?.map_err(archive_failed)
     }
 
-    /// Where a run of the same kind was broken off, if it is asked for: whoever can change the store may have
-    /// changed it since, or have written that file. A run that had found faults begins anew, because it
-    /// has to name them.
+    /// Returns the progress of an interrupted run of the same kind; `None` unless `--resume` asks for it, because anybody who can change
+    /// the store may have changed it since, or have written that file. A run that had found faults begins anew, because it has to name
+    /// them.
     fn saved(&self, folder: &Folder) -> Result<Option<Progress>, Failure> {
         if !self.resume {
             return Ok(None);

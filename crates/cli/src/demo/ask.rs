@@ -6,7 +6,7 @@ use countersign_commerce::money::Money;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Who acts in the demo; for whom it acts says each call.
+/// Agent that makes every call of the demo; each call says which user it acts for.
 const AGENT: &str = "shopping-agent";
 
 /// A call, as an agent sends it.
@@ -14,14 +14,14 @@ const AGENT: &str = "shopping-agent";
 pub(super) struct Ask {
     pub(super) user: String,
     pub(super) tool: &'static str,
-    /// As the model wrote them.
+    /// Arguments as the model wrote them.
     pub(super) arguments: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<String>,
     pub(super) dry_run: bool,
 }
 
-/// What came back.
+/// A call with its reply.
 pub(super) struct Answer {
     pub(super) ask: Ask,
     /// The whole envelope.
@@ -49,7 +49,7 @@ impl Ask {
         self
     }
 
-    /// Who calls: an agent, for its user.
+    /// Returns the caller: the agent, acting for its user.
     pub(super) fn principal(&self) -> Principal {
         let actor = Actor {
             kind: ActorType::Agent,
@@ -82,12 +82,12 @@ impl Answer {
         self.reply.get("ok") == Some(&Value::Bool(true))
     }
 
-    /// Whether it is the stored answer of an earlier call.
+    /// True if it is the stored answer of an earlier call.
     pub(super) fn is_replayed(&self) -> bool {
         self.reply.get("replayed") == Some(&Value::Bool(true))
     }
 
-    /// What is at a JSON pointer of `data`.
+    /// Returns the value at a JSON pointer of `data`.
     pub(super) fn data(&self, pointer: &str) -> Option<&Value> {
         self.reply.get("data")?.pointer(pointer)
     }
@@ -141,7 +141,7 @@ impl Answer {
         warnings.any(|warning| warning.get("code").and_then(Value::as_str) == Some(code))
     }
 
-    /// How it ended, in one line.
+    /// Summarizes the outcome in one line.
     pub(super) fn summary(&self) -> String {
         if let Some(code) = self.code() {
             let message = self.reply.pointer("/error/message");

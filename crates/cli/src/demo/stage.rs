@@ -1,5 +1,5 @@
-//! What the demo shows: for people a heading, what was sent, what came back and what was checked; for programs
-//! one line of JSON a step. Every claim is a check, and a check that does not hold is remembered.
+//! Output of the demo: for people a heading, the call, its reply and the checks; for programs one line of JSON a step. Every claim is a
+//! check, and failed checks are remembered.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::failure::Failure;
 use crate::table::{Table, visible, wrapped};
 use crate::terminal::Terminal;
 
-/// How wide the names in front of values are.
+/// Width of the column of names in front of values.
 const NAME_COLUMNS: usize = 32;
 
-/// How wide the story is where nobody says how wide the terminal is.
+/// Line width of the story if the width of the terminal is not known.
 const COLUMNS_USUAL: usize = 110;
 
-/// How long a person gets to read a line.
+/// Pause after a line, for a person to read it.
 const LINE_PAUSE: Duration = Duration::from_millis(120);
 
-/// And a step.
+/// Pause after a step.
 const STEP_PAUSE: Duration = Duration::from_millis(1_200);
 
-/// Where the demo is shown.
+/// Output of the demo, which collects the checks of each step.
 pub(super) struct Stage<'t> {
     terminal: &'t mut Terminal,
     is_slow: bool,
@@ -38,7 +38,7 @@ pub(super) struct Stage<'t> {
     failed: Vec<String>,
 }
 
-/// What is known of the step that is played.
+/// State of the step that is being played.
 #[derive(Default, Serialize)]
 struct Step {
     #[serde(rename = "step")]
@@ -47,7 +47,7 @@ struct Step {
     name: &'static str,
     title: &'static str,
     calls: Vec<Call>,
-    /// What was found beside replies, for programs.
+    /// Findings other than replies, for programs.
     facts: serde_json::Map<String, Value>,
     checks: Vec<Check>,
 }
@@ -65,14 +65,14 @@ struct Check {
     holds: bool,
 }
 
-/// What came of all steps.
+/// Result of all steps: their number, the number of checks, and the claims that failed.
 pub(crate) struct Tally {
     pub(crate) steps: usize,
     pub(crate) checks: usize,
     pub(crate) failed: Vec<String>,
 }
 
-/// What a part of a line means.
+/// Meaning of a part of a line.
 #[derive(Clone, Copy)]
 enum Tone {
     Heading,
@@ -121,7 +121,7 @@ impl<'t> Stage<'t> {
         Ok(())
     }
 
-    /// A call: what was sent, and how it ended.
+    /// Shows a call and its outcome.
     pub(super) fn call(&mut self, answer: &Answer) -> Result<(), Failure> {
         let ask = &answer.ask;
         let mut with = String::new();
@@ -150,7 +150,7 @@ impl<'t> Stage<'t> {
         Ok(())
     }
 
-    /// A text in lines that leave so many columns in front.
+    /// Wraps a text so that each line leaves room for an indent.
     fn hanging(&self, text: &str, indent: usize) -> Vec<String> {
         wrapped(text, self.columns.saturating_sub(indent))
     }
@@ -184,7 +184,7 @@ impl<'t> Stage<'t> {
         Ok(())
     }
 
-    /// Something that programs are told.
+    /// Adds a finding for programs.
     pub(super) fn fact(&mut self, name: &str, value: impl Into<Value>) {
         self.step.facts.insert(name.to_owned(), value.into());
     }
@@ -213,12 +213,12 @@ impl<'t> Stage<'t> {
         Err(Failure::new(format!("the demo cannot go on without {what}")).refused())
     }
 
-    /// Whether any check does not hold.
+    /// True if any check has failed.
     pub(super) fn has_failed(&self) -> bool {
         !self.failed.is_empty()
     }
 
-    /// What came of it.
+    /// Returns the result of all steps.
     pub(super) fn tally(self) -> Tally {
         Tally {
             steps: self.step.number,
@@ -260,11 +260,11 @@ fn short(text: &str) -> String {
     shortened(&text, "sha256:", DIGEST_CHARS, |_| (0, 8))
 }
 
-/// How long the name of a record is, after its prefix, and a digest.
+/// Length of a record's id after its prefix, and of a digest.
 const ID_CHARS: usize = "01a1e340-6674-78af-b35c-6ba7dab6f454".len();
 const DIGEST_CHARS: usize = 64;
 
-/// Of every word of so many digits behind a prefix, only a part.
+/// Shortens every word of this length that follows the prefix.
 fn shortened(
     text: &str,
     prefix: &str,

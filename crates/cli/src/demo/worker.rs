@@ -1,5 +1,5 @@
-//! The process that the demo kills: it adds one item after the other to a cart, several at once, each with a
-//! key of its own, and says on stdout what it begins and what was acknowledged.
+//! The process that the demo kills: it adds one item after the other to a cart, several at once, each with a key of its own, and reports on
+//! stdout each write that begins and each that was acknowledged.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -16,16 +16,16 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::rules::RuleOptions;
 
-/// How the demo calls it.
+/// Name of the subcommand that the demo starts.
 pub(crate) const COMMAND: &str = "demo-worker";
 
-/// So many writes run at once, so that there is one at any moment.
+/// Number of concurrent writes, so that one is in flight at any moment.
 const AT_ONCE: u32 = 4;
 
-/// Nobody kills it: it ends by itself.
+/// Maximum number of writes, after which a process that was not killed ends by itself.
 const WRITES_MAX: u32 = 400;
 
-/// What it says of a write, as a line of JSON.
+/// Line of JSON that the process writes about a write.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub(super) enum Line {
@@ -43,7 +43,7 @@ pub(crate) struct Worker {
     prefix: String,
 }
 
-/// One more of the thing.
+/// Builds the call that adds one more item.
 pub(super) fn add(cart: &str, key: &str) -> Ask {
     let arguments = json!({"cart_id": cart, "sku": SKU, "quantity": 1});
     Ask::new(ANNA, "cart.add_item", arguments.to_string()).key(key)

@@ -1,5 +1,5 @@
-//! Where the demo plays: a data folder of its own with the real store, the real keys and the real log. It can
-//! be left and entered again, as by a process that was killed and started anew.
+//! Installation of the demo: a data folder of its own with the real store, the real keys and the real log. It can be left and entered
+//! again, as by a process that was killed and started anew.
 
 use std::path::{Path, PathBuf};
 
@@ -26,10 +26,10 @@ pub(super) struct World {
 impl World {
     /// Enters the folder, made where it is missing.
     pub(super) fn enter(data: &Path, rules: &RuleOptions) -> Result<Self, Failure> {
-        let place = PlaceOptions::own(data.to_owned()).open_or_make_quietly()?;
+        let place = PlaceOptions::own(data)?.open_or_make_quietly()?;
         let rules = rules.kept_in(&place.folder)?.rules;
         let journal = Journal::start(&place)?;
-        let executor = place.executor(catalog::all()?, rules.clone());
+        let executor = place.executor(catalog::program()?, rules.clone());
         Ok(Self {
             place,
             rules,
@@ -61,7 +61,7 @@ impl World {
         self.journal.sign(&self.place)
     }
 
-    /// What operators do; who is erased is forgotten by the executor as well.
+    /// Returns the archive, which has the operator's actions. A user who is erased is forgotten by the executor as well.
     pub(super) fn archive(&self) -> Archive {
         self.place.archive()
     }

@@ -1,5 +1,5 @@
-//! Rules that a command line brings, as they are sent to whoever carries out the command: `--rules DIR`, and the
-//! texts of `--knowledge DIR`. The one who carries it out may not see the folders.
+//! Rules that a command line brings, in the form in which they are sent to the process that carries out the command: `--rules DIR`, and the
+//! texts of `--knowledge DIR`. That process may not see the folders.
 
 use std::borrow::Cow;
 
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::{Known, Origin, RuleOptions, Version};
 use crate::failure::Failure;
-use crate::folder::Folder;
+use crate::place::Place;
 
-/// Versions that a command line brings; none where it names no folder.
+/// Versions that a command line brings; empty if it names no folder.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Brought(Vec<One>);
 
@@ -28,7 +28,7 @@ struct One {
 }
 
 impl RuleOptions {
-    /// What the named folders have; they are read and checked here.
+    /// Reads and checks the rules of the named folders.
     pub(crate) fn brought(&self) -> Result<Brought, Failure> {
         if self.folder.is_none() && self.knowledge.is_none() {
             return Ok(Brought::default());
@@ -50,14 +50,15 @@ impl RuleOptions {
 }
 
 impl Brought {
-    /// Whether there are none.
+    /// True if there are no rules.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// These beside those of the program and of the data folder.
-    pub(crate) fn known(&self, data: &Folder) -> Result<Known, Failure> {
-        let mut known = RuleOptions::default().known(Some(data))?;
+    /// These beside those of the program, of the configuration and of the data folder.
+    pub(crate) fn known(&self, place: &Place) -> Result<Known, Failure> {
+        let configured = RuleOptions::configured(&place.config().rules);
+        let mut known = configured.known(Some(&place.folder))?;
         // What comes later is in force: those that are not come before those of the program.
         let mut rules = self.add(Rules::builder(), false);
         rules = rules.also(&known.rules);

@@ -1,6 +1,6 @@
-//! What was in force once: `rules/NAME/DIGEST.toml` in the data folder, or `.json` where the rules came from no
-//! file. The name is the digest of the bytes, so a file that was changed is not the one that it says. The label that
-//! it had is beside it, in `DIGEST.label`; it is for people, and nothing rests on it.
+//! Versions of rules that were in force once: `rules/NAME/DIGEST.toml` in the data folder, or `.json` for rules that came from no file. The
+//! name is the digest of the bytes, so a file that was changed no longer matches its name. The version's label is beside it, in
+//! `DIGEST.label`; it is for people, and nothing rests on it.
 
 use std::borrow::Cow;
 use std::fs;
@@ -15,16 +15,16 @@ use super::{Known, Origin, Version};
 use crate::failure::Failure;
 use crate::folder::Folder;
 
-/// Where they are in the data folder.
+/// Folder of kept rules in the data folder.
 const FOLDER: &str = "rules";
 
-/// Larger ones are not ours.
+/// Maximum size of a file of rules; a larger one was not written by this program.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Longer labels are not ours.
+/// Maximum length of a label; a longer one was not written by this program.
 const LABEL_BYTES_MAX: usize = 64;
 
-/// A file that is kept, by its name; nobody has looked into it yet.
+/// A kept file, by its name; its content has not been read yet.
 pub(crate) struct File {
     pub(crate) name: String,
     pub(crate) digest: Digest,
@@ -32,14 +32,14 @@ pub(crate) struct File {
     path: PathBuf,
 }
 
-/// What became of a version that is to be kept.
+/// Outcome of keeping a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// It was there.
+    /// The version was kept already.
     Already,
-    /// It is there now.
+    /// The version is kept now.
     Now,
-    /// Something else was there under its name.
+    /// Another content was kept under its name, and was replaced.
     Anew,
 }
 
@@ -94,7 +94,7 @@ impl File {
         Ok((version, data))
     }
 
-    /// Whether this program can still use it, after [`checked`](Self::checked).
+    /// Checks the digest as [`checked`](Self::checked) does, and that this program can still use the rules.
     pub(crate) fn usable(&self) -> Result<(), String> {
         let text = self.checked()?;
         if !self.is_toml {
@@ -116,7 +116,7 @@ impl File {
         is_ours.then(|| label.to_owned())
     }
 
-    /// What is in it, where that is what its name says.
+    /// Reads the file. Fails if its digest is not its name, because the file is damaged.
     fn checked(&self) -> Result<String, String> {
         let path = self.path.display();
         let text = bounded(&self.path).map_err(|error| format!("cannot read {path}: {error}"))?;
@@ -161,7 +161,7 @@ fn bounded(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// What is in a folder, by name; nothing where there is none.
+/// Lists the files in a folder by name; empty if there is no folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let listed = match fs::read_dir(folder) {
         Ok(listed) => listed,

@@ -25,19 +25,19 @@ use crate::place;
 use crate::progress::Bar;
 use crate::terminal::Terminal;
 
-/// How long a server may be silent; it says every few seconds that it is still at work.
+/// Maximum silence of a server; it reports every few seconds that it is still at work.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 
-/// How long a server may take that does not live.
+/// Timeout for connecting to a server, which may be gone.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 
 /// The longest line of an answer.
 const LINE_BYTES_MAX: usize = 64 << 20;
 
-/// The longest answer that is no stream.
+/// Maximum length of an answer that is not a stream.
 const SHORT_BYTES_MAX: usize = 64 << 10;
 
-/// Where a server answers the operator.
+/// Path of the operator's API.
 const PATH: &str = "/v1/operator";
 
 /// The account of this process.
@@ -45,12 +45,12 @@ pub(super) fn account() -> Result<u32, Failure> {
     Ok(run(async { socket::account() })??)
 }
 
-/// Which account listens at a socket.
+/// Returns the account of the process that listens at a socket.
 pub(super) fn peer(path: &Path) -> io::Result<u32> {
     run(async { UnixStream::connect(path).await?.peer_cred() })?.map(|peer| peer.uid())
 }
 
-/// What the server at the other end says of itself; none where nobody is there any more.
+/// Asks the server at the other end for its description; `None` if no server is there any more.
 pub(super) fn about(way: &Way, folder: &Folder) -> Result<Option<About>, Failure> {
     run(async {
         let answer = match send(way, reqwest::Method::GET, PATH, None).await {
@@ -65,7 +65,7 @@ pub(super) fn about(way: &Way, folder: &Folder) -> Result<Option<About>, Failure
 }
 
 impl Running {
-    /// Has an operation carried out, and writes what it writes.
+    /// Has the server carry out an operation, and writes its output.
     pub(crate) fn perform<O: Operation>(
         &self,
         operation: &O,
@@ -98,7 +98,7 @@ impl Running {
         })?
     }
 
-    /// Asks for a page that is no operation; what it says where that is no error.
+    /// Asks for a page that is not an operation, and returns its text. Fails if the server answers an error.
     pub(crate) fn ask(&self, path: &str) -> Result<String, Failure> {
         run(async {
             let sent = send(&self.way, reqwest::Method::GET, path, None).await;
@@ -160,7 +160,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Writes what has arrived whole; how it ended, where that has.
+    /// Writes the lines that have arrived whole; returns the end of the operation if it is among them.
     fn take(
         &mut self,
         chunk: &[u8],
@@ -224,11 +224,11 @@ impl Reading {
     }
 }
 
-/// Why nothing was asked.
+/// Reason for which nothing was asked.
 enum Unsent {
-    /// Nobody listens.
+    /// No process listens.
     NobodyThere,
-    /// Somebody listens who is not the server of the folder.
+    /// The listener is not the server of the folder.
     NotProved,
     /// The connection failed.
     Http(reqwest::Error),
@@ -327,7 +327,7 @@ async fn prove(client: &reqwest::Client, url: &str, secret: &Secret) -> Result<S
     Ok(proof::authorization(secret, exchange))
 }
 
-/// A short answer. Whoever is not trusted yet cannot fill our memory.
+/// Reads a short answer. The bound keeps a listener that is not trusted yet from filling our memory.
 async fn short<T: DeserializeOwned>(mut answer: reqwest::Response) -> Option<T> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.ok()? {

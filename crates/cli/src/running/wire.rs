@@ -1,4 +1,4 @@
-//! What goes over the operator's socket: an operation one way, lines of an answer the other.
+//! Messages at the operator's socket: an operation one way, lines of an answer the other.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -13,15 +13,15 @@ use crate::terminal::Look;
 /// An operation as a command asks for it.
 #[derive(Serialize)]
 pub(crate) struct Request<'a, O> {
-    /// The name of whoever works at the command.
+    /// Name of the operator at the command.
     pub(crate) operator: &'a str,
-    /// Whom the answer is written for.
+    /// Properties of the reader that the answer is written for.
     pub(crate) look: Look,
-    /// What it is asked with.
+    /// The operation with its arguments.
     pub(crate) operation: &'a O,
 }
 
-/// The same as it arrives. What is asked with is read by the operation itself.
+/// The request as it arrives. The operation itself reads its arguments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Received<'a> {
@@ -37,9 +37,9 @@ pub(crate) struct Received<'a> {
 pub(crate) enum Line {
     /// Data.
     Out(String),
-    /// A line about the data.
+    /// A line for stderr.
     Say(String),
-    /// How far it is.
+    /// Progress of the operation.
     Progress(Far),
     /// The end: it was carried out.
     Done(Exit),
@@ -47,7 +47,7 @@ pub(crate) enum Line {
     Failed(Told),
 }
 
-/// How far an operation is.
+/// Progress of an operation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Far {
     pub(crate) what: String,
@@ -59,6 +59,8 @@ pub(crate) struct Far {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Told {
     message: String,
+    #[serde(default)]
+    lines: Vec<String>,
     hint: Option<String>,
     exit: Exit,
 }
@@ -67,6 +69,7 @@ impl From<Failure> for Told {
     fn from(failure: Failure) -> Self {
         Self {
             message: format!("{:#}", failure.error),
+            lines: failure.lines,
             hint: failure.hint,
             exit: failure.exit,
         }
@@ -77,6 +80,7 @@ impl From<Told> for Failure {
     fn from(told: Told) -> Self {
         Self {
             error: anyhow::Error::msg(told.message),
+            lines: told.lines,
             hint: told.hint,
             exit: told.exit,
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Installation, Seen};
 
-/// A command, and what it did, without what differs from run to run.
+/// A command with its output and exit code, without the parts that differ from run to run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) words: String,
@@ -33,6 +33,7 @@ pub(super) fn play(installation: &Installation) -> Vec<Step> {
     play.keys();
     play.verify();
     play.replay(&record, &request);
+    play.record(&request);
     play.master(&record);
     play.erase(&record);
     play.run(&["rules"]);
@@ -155,6 +156,20 @@ impl Play<'_> {
             .ok();
         self.run(&["evidence", "release", "u_7", "--reason", "x"])
             .no();
+    }
+
+    fn record(&mut self, request: &str) {
+        let file = self.installation.folder.path().join("calls.jsonl");
+        let path = file.display().to_string();
+        self.run(&["record", "--user", "u_7", "-o", &path]).ok();
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(countersign::contract::recording::Recording::parse(&text).is_ok());
+        self.run(&["record", "--session", "s_1", "-o", &path]).ok();
+        self.run(&["record", "--request", request, "--clear", "-o", &path])
+            .no();
+        self.run(&["record", "--request", "req_none", "-o", &path])
+            .no();
+        self.run(&["record", "--tool", "none"]).no();
     }
 
     fn export(&mut self, record: &str) {
@@ -342,8 +357,7 @@ impl Play<'_> {
     }
 }
 
-/// The records that there are, oldest first: what they are of, whose, and who made them. Those of the start of a server
-/// are its own.
+/// Lists the records, oldest first: their event, their user and their actor. Those of the start of a server are its own.
 pub(super) fn records(installation: &Installation) -> Vec<String> {
     let listed = installation.run(&["evidence", "list", "--limit", "1000", "--json"]);
     let listed = listed.ok().json();
@@ -434,7 +448,7 @@ fn without_base64(word: &str) -> String {
     steady
 }
 
-/// Where a UUID begins in a text.
+/// Finds the position of the first UUID in a text.
 fn uuid(text: &str) -> Option<usize> {
     let is_uuid = |window: &[u8]| {
         window.iter().enumerate().all(|(at, byte)| match at {
@@ -481,5 +495,6 @@ fn word(word: &str) -> String {
             steady.push(letter);
         }
     }
-    steady
+    // A time at a whole second is written without a fraction.
+    steady.replace("#.#Z", "#Z")
 }

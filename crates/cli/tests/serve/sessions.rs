@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::Running;
 
-/// Where the buyer goes on.
+/// Page on which the buyer continues.
 const PAGE: &str = "https://shop.example.com/orders/{id}";
 
 impl Running {
-    /// What a tool answers under a path of ACP; each call has its own key.
+    /// Calls a tool under a path of ACP, each call with its own key, and returns the reply.
     fn shop(&self, key: &str, tool: &str, arguments: &Value) -> Value {
         let header = format!("idempotency-key: {key}");
         let body = json!({ "arguments": arguments }).to_string();

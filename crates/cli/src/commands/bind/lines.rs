@@ -1,5 +1,5 @@
-//! `bind --jsonl`: a stream of texts, each with its schema, to a stream of bindings. One line in is
-//! one line out, whatever is in it; memory does not grow with the stream.
+//! `bind --jsonl`: a stream of texts, each with its schema, to a stream of bindings. Every line in gives one line out, even if it cannot be
+//! read; memory does not grow with the stream.
 
 use std::borrow::Cow;
 use std::io::{BufRead, Result, Write};
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::json;
 
-/// A bare schema is taken at its word: what it does not forbid is kept.
+/// Policy for a bare schema: members that it does not forbid are kept.
 pub(super) const POLICY: BindPolicy = BindPolicy {
     leniency: Leniency::Lenient,
     max_severity: Severity::Lossy,

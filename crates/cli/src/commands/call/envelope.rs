@@ -67,13 +67,12 @@ pub(super) struct EnvelopeOptions {
 }
 
 impl EnvelopeOptions {
-    /// Refuses what the executor would only leave out.
+    /// Refuses values that the executor would silently leave out.
     pub(super) fn check(&self) -> Result<(), Failure> {
         check_timezone(self.timezone.as_deref())
     }
 
-    /// A call with this envelope. Whoever starts the command owns the data folder, so the actor that is named
-    /// here is the one that counts.
+    /// Builds a call with this envelope. The operator who starts the command owns the data folder, so the actor that they name counts.
     pub(super) fn call(&self, tool: &str, args: &str) -> ToolCall {
         // Nothing proves the actor's name, so it is the envelope's: the record has a digest of it.
         let principal = match &self.actor {

@@ -1,7 +1,9 @@
 //! `countersign evidence export`: records with their proofs in one file.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use countersign::archive;
@@ -85,7 +87,7 @@ impl Export {
         let (mut kept_terminal, kept) = terminal.kept();
         let exit = options.perform(&asked, &mut kept_terminal)?;
         kept_terminal.flush()?;
-        std::fs::write(path, kept.take()).map_err(|error| {
+        write_private(path, &kept.take()).map_err(|error| {
             let what = format!("cannot write {}", path.display());
             anyhow::Error::new(error).context(what)
         })?;
@@ -93,7 +95,14 @@ impl Export {
     }
 }
 
-/// What is to be exported.
+/// Writes a file that only its owner can read: a bundle may hold opened content.
+fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(content)
+}
+
+/// The export that is asked for: its records, its content and the reason.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Asked {
     names: Vec<Name>,

@@ -1,4 +1,4 @@
-//! `countersign evidence hold`, `release`, `holds` and `erase`: what is kept longer, and what is forgotten.
+//! `countersign evidence hold`, `release`, `holds` and `erase`: longer retention, and erasure.
 
 use countersign::contract::SnapshotId;
 use serde::{Deserialize, Serialize};
@@ -118,10 +118,10 @@ impl Operation for Release {
     }
 }
 
-/// What a hold covers.
+/// Records that a hold covers.
 struct Covered {
     user: String,
-    /// Only these; everything of the user where there are none.
+    /// The records that are held; if it is empty, all records of the user.
     records: Vec<SnapshotId>,
 }
 
@@ -135,7 +135,7 @@ impl Covered {
 }
 
 impl Target {
-    /// Whose records are meant, and which ones where it is not all of them. An order stands for its record and for
+    /// Resolves the target to a user, and to the records that are meant if it is not all of them. An order stands for its record and for
     /// everything that this rests on.
     fn of(&self, place: &Place) -> Result<Covered, Failure> {
         let archive = place.archive();

@@ -47,7 +47,7 @@ impl Rotate {
     }
 }
 
-/// Which key is rotated, and for how long the old one stays good.
+/// The rotation that is asked for: the id of the key, and the grace period of the old secret.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Asked {
     id: String,
@@ -105,7 +105,7 @@ impl Operation for Revoke {
     }
 }
 
-/// An id, and nothing that could be something else in an address. Whoever gives the whole key is told.
+/// Checks that it is the id of a key, which is safe in a URL. The error explains it to an operator who gives the whole key.
 fn checked(id: &str) -> Result<&str, Failure> {
     let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_id {

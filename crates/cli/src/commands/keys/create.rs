@@ -20,8 +20,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions};
-use crate::policy;
 use crate::terminal::Terminal;
+use crate::{config, policy};
 use countersign_gateway::nearest::nearest;
 
 /// Make an API key; it is shown this once
@@ -99,7 +99,7 @@ impl Create {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let asked = Asked(self.key()?);
-        let unknown = self.unknown_scopes()?;
+        let unknown = self.unknown_scopes(options)?;
         if options.is_memory()? {
             return Err(Failure::new("a store in memory keeps no keys")
                 .hint("leave --store out, or name a store that stays"));
@@ -111,10 +111,12 @@ impl Create {
         Ok(Exit::Ok)
     }
 
-    /// What is worth knowing of scopes that nobody asks for: they may be misspelt.
-    fn unknown_scopes(&self) -> Result<Vec<String>, Failure> {
-        let policy = self.policy.as_deref().map(policy::open).transpose()?;
-        let policy = policy.map(|policy| policy.current());
+    /// Returns a warning for each scope that neither an operator's action nor the policy asks for: it may be misspelt.
+    fn unknown_scopes(&self, options: &PlaceOptions) -> Result<Vec<String>, Failure> {
+        let named = config::path_flag("policy", "--policy", self.policy.as_ref())?;
+        let options = options.with(named.into_iter().collect())?;
+        let policy = policy::open(options.loaded())?.current();
+        let policy = options.config().policy.is_some().then_some(policy);
         let mut known = OPERATOR_SCOPES.to_vec();
         known.extend(policy.iter().flat_map(|policy| policy.scopes()));
         let unknown = self
@@ -191,7 +193,7 @@ impl Operation for Asked {
     }
 }
 
-/// What the command line calls a member of a request.
+/// Maps a member of a request to the command-line option that sets it; `None` if there is no such option.
 fn option_of(field: &str, kind: ActorType) -> Option<&'static str> {
     let holder = match kind {
         ActorType::Agent => "--agent",

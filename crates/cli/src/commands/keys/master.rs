@@ -60,7 +60,7 @@ impl Operation for RotateMaster {
         record(place, &old, rewrapped)?;
         journal.sign(place)?;
         let is_alone = place.backend.is_alone();
-        let is_done = place.master_source == MasterSource::File && (is_alone || self.finish);
+        let is_done = place.master_source == MasterSource::Folder && (is_alone || self.finish);
         if is_done {
             place.folder.remove(MASTER_OLD)?;
             place.runtime.block_on(place.vault().forget_former());
@@ -77,7 +77,7 @@ impl Operation for RotateMaster {
                 place.master.get().id()
             ))?;
         }
-        if !is_done && place.master_source == MasterSource::File {
+        if !is_done && place.master_source == MasterSource::Folder {
             terminal.say(
                 "note: start every other process again, then run `countersign keys rotate-master --finish`",
             )?;
@@ -90,14 +90,26 @@ impl RotateMaster {
     /// The key that was; the new one is in its place already, durably, so that nothing is ever wrapped
     /// by a key that is in no file.
     fn prepare(&self, place: &Place) -> Result<Arc<MasterKey>, Failure> {
-        if place.master_source == MasterSource::Environment {
-            return keys::old_in_environment()?.ok_or_else(|| {
-                Failure::new("the master key is in the environment, so only you can change it").hint(
-                    "set COUNTERSIGN_MASTER_KEY to the new key and COUNTERSIGN_MASTER_KEY_OLD to the old one",
-                )
+        let folder = &place.folder;
+        let (source, named) = (place.master_source, &place.config().keys);
+        let (whose, hint) = match source {
+            MasterSource::Environment => (
+                "in the environment",
+                "set COUNTERSIGN_MASTER_KEY to the new key and COUNTERSIGN_MASTER_KEY_OLD to the old one",
+            ),
+            MasterSource::NamedFile => (
+                "in a file that keys.master names",
+                "put the new key into that file, and name a file with the old one in keys.master_old",
+            ),
+            MasterSource::Folder => ("", ""),
+        };
+        if source != MasterSource::Folder {
+            let before = keys::master_before(folder, named, source)?;
+            return before.ok_or_else(|| {
+                let message = format!("the master key is {whose}, so only you can change it");
+                Failure::new(message).hint(hint)
             });
         }
-        let folder = &place.folder;
         if let Some(old) = keys::master_in(folder, MASTER_OLD)?
             && old.id() != place.master.get().id()
         {

@@ -1,4 +1,4 @@
-//! What all commands for API keys share.
+//! Helpers that all commands for API keys share.
 
 use std::future::Future;
 
@@ -33,7 +33,7 @@ pub(super) fn issued(issued: &IssuedKey) -> Value {
     json!({"key": issued.key, "secret": issued.token.as_str()})
 }
 
-/// What to do where keys could not be read or changed.
+/// Turns an error of the API keys into a failure with a hint.
 pub(super) fn keys_failed(error: KeysError) -> Failure {
     match error {
         KeysError::Store(error) => store_failed(error),
@@ -47,7 +47,7 @@ pub(super) fn keys_failed(error: KeysError) -> Failure {
     }
 }
 
-/// Their hints are for whoever speaks HTTP.
+/// Turns a refusal into a failure, with a hint for the command line in place of the one for HTTP.
 fn refused(error: ErrorBody) -> Failure {
     let failure = Failure::new(error.message);
     if error.code == ErrorCode::NotFound {

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use countersign::contract::ToolSpec;
+use countersign_config::Loaded;
 use countersign_gateway::policy::{Policy, Review, ReviewedTool};
 
 use crate::answer::write_json;
@@ -13,12 +14,16 @@ use crate::failure::Failure;
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-/// How many tools a row names.
+/// Maximum number of tools that a row names.
 const NAMED_MAX: usize = 4;
 
-/// Looks at a policy that was read, against the tools of this program.
-pub(crate) fn check(terminal: &mut Terminal, policy: &Policy) -> Result<Exit, Failure> {
-    let entries = catalog::all()?.list();
+/// Looks at a policy that was read, against the tools of the configuration.
+pub(crate) fn check(
+    terminal: &mut Terminal,
+    policy: &Policy,
+    loaded: &Loaded,
+) -> Result<Exit, Failure> {
+    let entries = catalog::declared(loaded)?.list();
     let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
     let review = policy.review(&specs);
     if terminal.is_for_programs() {
@@ -106,7 +111,7 @@ fn agents_of(tool: &ReviewedTool, review: &Review) -> String {
     tool.agents.join(", ")
 }
 
-/// How many, and the first of them.
+/// Formats the number of tools, and the names of the first ones.
 fn named(tools: &[String]) -> String {
     let first: Vec<&str> = tools.iter().take(NAMED_MAX).map(String::as_str).collect();
     let more = if tools.len() > NAMED_MAX { ", …" } else { "" };

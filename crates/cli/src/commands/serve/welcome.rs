@@ -1,4 +1,4 @@
-//! What a server says when it starts.
+//! Welcome text of a server that starts.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -12,11 +12,10 @@ use crate::answer::write_json;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
-/// What people are shown to try.
+/// Tool that the welcome text suggests to try.
 const TRIED: &str = "catalog.search_offers";
 
-/// Whether that works for whoever has nothing but this machine: without a credential, and without being
-/// asked.
+/// True if that tool works for a caller on this machine without a credential, and without a confirmation.
 pub(super) async fn can_try(gateway: &Gateway, policy: &LivePolicy) -> bool {
     let (caller, entry) = (
         gateway.identity().without_credential().await,
@@ -44,6 +43,7 @@ pub(super) fn say_where(
             &json!({
                 "url": url,
                 "mcp_url": format!("{url}{}", mcp::PATH),
+                "console_url": format!("{url}/"),
                 "pid": pid,
                 "policy": revision,
             }),
@@ -58,6 +58,7 @@ pub(super) fn say_where(
         Some(path) => terminal.say(format_args!("policy: {revision} from {}", path.display())),
     }?;
     terminal.say(format_args!("MCP: {url}{}", mcp::PATH))?;
+    terminal.say(format_args!("console: {url}/"))?;
     if can_try {
         terminal.say(format_args!(
             "try: curl {url}/v1/tools/{TRIED} -d '{{\"arguments\": {{\"query\": \"wireless earbuds\"}}}}'"

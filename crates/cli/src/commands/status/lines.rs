@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::commands::counted;
 use crate::table::Table;
 
-/// What there is: a word and a sentence each.
+/// Lists the status, as a name and a sentence each.
 pub(super) fn of(status: &Value) -> Vec<(&'static str, String)> {
     let at = |pointer: &str| status.pointer(pointer).filter(|value| !value.is_null());
     let text = |pointer: &str| at(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -20,6 +20,7 @@ pub(super) fn of(status: &Value) -> Vec<(&'static str, String)> {
         let when = text("/policy/rejected/at").unwrap_or_default();
         lines.push(("rejected policy", format!("{when}: {rejected}")));
     }
+    lines.extend(configuration(status));
     lines.push(("store", store(status)));
     if let Some(active) = number("/server/keys/active") {
         let ended = number("/server/keys/ended").unwrap_or_default();
@@ -35,6 +36,12 @@ pub(super) fn of(status: &Value) -> Vec<(&'static str, String)> {
         },
     ));
     lines.push(("signing", signing(status)));
+    if let Some(calls) = number("/recording/calls") {
+        let count = |member: &str| number(&format!("/recording/{member}")).unwrap_or_default();
+        let (unused, unmatched) = (count("unused"), count("unmatched"));
+        let line = format!("answers: {calls} calls, {unused} unused, {unmatched} unmatched");
+        lines.push(("recording", line));
+    }
     let doubt = number("/server/calls_in_doubt").map(|count| format!(", {count} in doubt"));
     let open = number("/server/approvals_open").map(|count| {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -50,17 +57,43 @@ pub(super) fn of(status: &Value) -> Vec<(&'static str, String)> {
     if let Some(tools) = number("/server/tools") {
         lines.push(("tools", tools.to_string()));
     }
-    let upstreams = at("/server/upstreams")
-        .and_then(Value::as_array)
-        .map_or(0, Vec::len);
+    let upstreams = at("/server/upstreams").and_then(Value::as_array);
+    let name = |upstream: &Value| upstream.get("name")?.as_str().map(str::to_owned);
+    let upstreams: Vec<String> = upstreams.into_iter().flatten().filter_map(name).collect();
     lines.push((
         "upstreams",
-        if upstreams == 0 {
+        if upstreams.is_empty() {
             "none".to_owned()
         } else {
-            upstreams.to_string()
+            upstreams.join(", ")
         },
     ));
+    lines
+}
+
+/// The configuration file, and what of it does not count.
+fn configuration(status: &Value) -> Vec<(&'static str, String)> {
+    let at = |pointer: &str| status.pointer(pointer).filter(|value| !value.is_null());
+    let text = |pointer: &str| at(pointer).and_then(Value::as_str).map(str::to_owned);
+    let mut lines = Vec::new();
+    if let Some(file) = text("/server/config/file") {
+        let since = text("/server/config/since").unwrap_or_default();
+        lines.push(("configuration", format!("{file} since {since}")));
+    }
+    if let Some(refused) = text("/server/config/refused/message") {
+        let when = text("/server/config/refused/at").unwrap_or_default();
+        let key = text("/server/config/refused/key").unwrap_or_default();
+        lines.push(("refused configuration", format!("{when}: {key}: {refused}")));
+    }
+    let waiting = at("/server/config/at_next_start").and_then(Value::as_array);
+    let waiting: Vec<&str> = waiting
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    if !waiting.is_empty() {
+        lines.push(("at the next start", waiting.join(", ")));
+    }
     lines
 }
 
@@ -108,7 +141,14 @@ fn store(status: &Value) -> String {
         }
         .to_owned(),
     );
-    parts.extend(number("free_bytes").map(|free| format!("{} free", bytes(free))));
+    match (number("free_bytes"), text("kind")) {
+        (Some(free), _) => parts.push(format!("{} free", bytes(free))),
+        // The disk is the database server's, which does not say.
+        (None, Some("postgres")) => {
+            parts.push("free disk unknown (the database server's)".to_owned());
+        }
+        (None, Some(_) | None) => {}
+    }
     parts.extend(text("last_commit").map(|at| format!("last commit {at}")));
     parts.join(", ")
 }
@@ -139,7 +179,7 @@ fn signing(status: &Value) -> String {
     line
 }
 
-/// What is left of limits.
+/// Builds a table of the limits, with the rest of each.
 pub(super) fn limits(status: &Value) -> Table {
     let mut table = Table::new(["LIMIT", "LEFT", "OF", "PER"]);
     for limit in status
@@ -165,7 +205,7 @@ pub(super) fn limits(status: &Value) -> Table {
     table
 }
 
-/// What is left of budgets.
+/// Builds a table of the budgets, with the rest of each.
 pub(super) fn budgets(status: &Value) -> Table {
     let mut table = Table::new(["BUDGET", "OF EACH", "LEFT", "OF", "WHOLE AGAIN"]);
     for budget in status

@@ -44,7 +44,7 @@ impl Migrate {
         };
         let bar = terminal.bar(0, "rows");
         let copied = place.runtime.block_on(async {
-            let to = Backend::open(&self.to, place.binding().await?).await?;
+            let to = Backend::open(&self.to, place.binding().await?, &place.config().store).await?;
             let Backend::Postgres(to) = &to else {
                 return Err(Failure::new("only PostgreSQL can be copied to"));
             };

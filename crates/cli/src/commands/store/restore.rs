@@ -1,8 +1,8 @@
-//! `countersign store restore`: a backup in its place, without a user who comes back, a key that works again, or a log that
-//! is signed twice.
+//! `countersign store restore`: puts a backup in place without bringing back an erased user or a revoked key, and without signing a log
+//! twice.
 //!
-//! Where the store that went on is still there, it stays, and only documents are put back. Where it is not, what was signed
-//! since the backup is lost; then a new log begins, whose first record names the old one.
+//! If the store that went on since the backup is still there, it stays, and only documents are put back. If it is not, the records signed
+//! since the backup are lost; then a new log begins, whose first record names the old one.
 
 use std::path::{Path, PathBuf};
 
@@ -46,16 +46,16 @@ pub(super) struct Restore {
     accept_loss: bool,
 }
 
-/// What became of a restore.
+/// Outcome of a restore.
 pub(super) struct Outcome {
-    /// How many records the log has.
+    /// Number of records in the log.
     records: u64,
     /// The name of the log.
     origin: String,
     how: How,
 }
 
-/// How a restored store goes on.
+/// State of the log after a restore.
 pub(super) enum How {
     /// The log is the newest; only documents were put back.
     PutBack {
@@ -64,11 +64,11 @@ pub(super) enum How {
         left_out: u64,
         users_erased: u64,
     },
-    /// Nothing that was signed is lost.
+    /// No signed record is lost.
     Same,
     /// A new log goes on from the records.
     NewLog {
-        /// How many signed records are lost, where that is known.
+        /// Number of signed records that are lost; `None` if it is not known.
         lost: Option<u64>,
     },
 }
@@ -94,10 +94,10 @@ impl Restore {
                 ));
             }
             (Some(file), StoreName::Sqlite(path)) => {
-                file::restore(data, path, file, self.accept_loss)?
+                file::restore(data, path, file, options, self.accept_loss)?
             }
             (None, StoreName::Sqlite(_) | StoreName::Postgres(_)) => {
-                log::restore_in_place(data, &store, self.accept_loss)?
+                log::restore_in_place(data, &store, options, self.accept_loss)?
             }
         };
         tell(&outcome, terminal)?;
@@ -124,8 +124,10 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
                 "left_out": left_out,
                 "users_erased": users_erased,
             }),
-            How::Same => json!({"outcome": "same_log"}),
-            How::NewLog { lost } => json!({"outcome": "new_log", "lost_records": lost}),
+            How::Same => json!({"outcome": "same_log", "lost_unsigned": "unknown"}),
+            How::NewLog { lost } => {
+                json!({"outcome": "new_log", "lost_records": lost, "lost_unsigned": "unknown"})
+            }
         };
         if let (Some(all), Some(how)) = (value.as_object_mut(), how.as_object()) {
             all.extend(how.clone());
@@ -151,7 +153,10 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
                 ))?;
             }
         }
-        How::Same => terminal.say("note: nothing that was signed is lost")?,
+        How::Same => {
+            terminal.say("note: nothing that was signed is lost")?;
+            terminal.say(UNSIGNED)?;
+        }
         How::NewLog { lost } => {
             match lost {
                 Some(lost) => terminal.say(format_args!(
@@ -161,6 +166,7 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
                     "note: records after the backup are lost, if there were any: erase and hold again what you know of",
                 )?,
             }
+            terminal.say(UNSIGNED)?;
             terminal.say(
                 "note: all API keys and open approvals have ended: make keys with `countersign keys create`; give log.pub to those who check your log",
             )?;
@@ -168,6 +174,10 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// A call is answered when its record is durable, and the checkpoint follows within a second: nothing outside of the lost store
+/// knows of the records in between.
+const UNSIGNED: &str = "note: calls that were answered in the last second before the old store ended, and were not signed yet, may be lost; nothing names them: compare with what your callers have";
 
 /// A restore that would lose something.
 fn would_lose(judgement: &Judgement, size: u64, folder: &Path) -> Failure {

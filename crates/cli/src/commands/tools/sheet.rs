@@ -1,4 +1,4 @@
-//! One tool for a person at a terminal: what its page in Markdown says, without the marks.
+//! One tool for a person at a terminal: the content of its Markdown page, without the markup.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::table::{visible, wrapped};
 use crate::terminal::Terminal;
 
-/// How wide lines are where nobody says how wide the terminal is.
+/// Line width if the width of the terminal is not known.
 const COLUMNS_USUAL: usize = 100;
 
 /// Writes name, description, behaviour and parameters, no wider than the terminal.
@@ -34,7 +34,7 @@ pub(super) fn write(terminal: &mut Terminal, spec: &ToolSpec) -> Result<(), Fail
     Ok(write!(terminal.data(), "{}", sheet.text)?)
 }
 
-/// What has been written.
+/// Lines that have been written so far.
 struct Sheet {
     columns: usize,
     text: String,
@@ -94,7 +94,7 @@ impl Sheet {
         }
     }
 
-    /// A text of a declaration, which somebody else may have written.
+    /// Adds a wrapped line. The text is made safe for a terminal, because another party may have written the declaration.
     fn line(&mut self, indent: usize, text: &str) {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for line in wrapped(&visible(&text), self.columns.saturating_sub(indent)) {

@@ -1,5 +1,5 @@
-//! A process is killed in the middle of a write, by the signal that nobody can catch. What it had acknowledged is
-//! there, what it had not happens now, and nothing happens twice.
+//! A process is killed in the middle of a write, by the signal that cannot be caught. Acknowledged writes are there, the others happen now,
+//! and nothing happens twice.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -16,16 +16,16 @@ use crate::demo::worker::{self, Line};
 use crate::demo::world::World;
 use crate::failure::Failure;
 
-/// So many writes are acknowledged before the process is killed.
+/// Number of writes that are acknowledged before the process is killed.
 const DONE_MIN: usize = 24;
 
-/// How often it is tried to meet a write in the middle.
+/// Maximum number of attempts to kill the process while a write is in flight.
 const ROUNDS_MAX: usize = 10;
 
 /// The signal that cannot be caught.
 const SIGKILL: i32 = 9;
 
-/// What killed processes had begun, and what they had acknowledged.
+/// Writes that the killed processes had begun, and those that they had acknowledged.
 #[derive(Default)]
 pub(in crate::demo) struct Killed {
     cart: String,
@@ -43,8 +43,8 @@ pub(in crate::demo) fn prepare(world: &World, stage: &mut Stage<'_>) -> Result<S
     stage.need(made.text("/cart_id"), "a cart")
 }
 
-/// Starts this program as a process of its own that adds one thing after the other, and kills it while it
-/// writes. Nobody else may be in the folder.
+/// Starts this program as a process of its own that adds one thing after the other, and kills it while it writes. No other process may be
+/// in the folder.
 pub(in crate::demo) fn kill(data: &Path, cart: String) -> Result<Killed, Failure> {
     let mut killed = Killed {
         cart,
@@ -90,7 +90,7 @@ impl Killed {
         Ok(())
     }
 
-    /// Whether it said that a write begins.
+    /// Takes in a line of the process; true if it says that a write begins.
     fn hear(&mut self, line: &str) -> bool {
         match serde_json::from_str(line) {
             Ok(Line::Begin { key }) => {
@@ -107,7 +107,7 @@ impl Killed {
     }
 }
 
-/// What came of one key that was sent again.
+/// Outcomes of the keys that were sent again, counted.
 #[derive(Default)]
 struct Counts {
     kept: usize,

@@ -1,5 +1,5 @@
-//! What a draft order rests on: a price, a way, duties and taxes, and whether it may go there at all. The first
-//! call is written as models write, the others name the evidence of those before them.
+//! Grounds of a draft order: a price, a shipping option, duties and taxes, and a check that it may be sent there at all. The first call is
+//! written as models write, the others name the evidence of those before them.
 
 use serde_json::{Value, json};
 

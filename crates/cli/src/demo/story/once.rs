@@ -1,4 +1,4 @@
-//! What may happen to an order that was made: the same call again, the same key from somebody else, a dry run.
+//! Repetitions of an order that was made: the same call again, the same key from another user, and a dry run.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::demo::world::World;
 use crate::demo::{ANNA, BEN, QUANTITY, SKU};
 use crate::failure::Failure;
 
-/// The same call again, and the same key from somebody else.
+/// The same call again, and the same key from another user.
 pub(in crate::demo) fn again(
     world: &World,
     stage: &mut Stage<'_>,

@@ -178,7 +178,7 @@ fn draft(
     })
 }
 
-/// What has become of an order.
+/// Builds the call that asks for the summary of an order.
 pub(in crate::demo) fn summary(order: &Order) -> Ask {
     let arguments = json!({"draft_order_id": order.id});
     let tool = "checkout.get_draft_order_summary";

@@ -13,13 +13,13 @@ use crate::failure::Failure;
 use crate::journal::CHECKPOINT;
 use crate::place::{archive_failed, operator, operator_name};
 
-/// What is proved.
+/// Subject of the proof.
 pub(in crate::demo) struct Proved<'a> {
     /// The evidence of an answer.
     pub(in crate::demo) evidence: &'a str,
     /// An amount in it.
     pub(in crate::demo) amount: &'a Money,
-    /// Its tool, and those of some answers that it rests on.
+    /// The tool of that answer, and the tools of some answers that it rests on.
     pub(in crate::demo) tools: &'a [&'a str],
 }
 
@@ -84,7 +84,7 @@ pub(in crate::demo) fn play(
     Ok(path)
 }
 
-/// One digit of an amount, as somebody would like it.
+/// Changes one digit of an amount, as a forger would, and verifies the bundle.
 fn tamper(world: &World, stage: &mut Stage<'_>, amount: &Money, text: &str) -> Result<(), Failure> {
     let found = format!("\"amount\": {}", amount.amount);
     let at = text.find(&found).map(|at| at + found.len() - 1);
@@ -112,7 +112,7 @@ fn tamper(world: &World, stage: &mut Stage<'_>, amount: &Money, text: &str) -> R
     Ok(())
 }
 
-/// What a stranger with the key of the log finds in a file.
+/// Verifies a bundle as a third party does who has the public key of the log.
 pub(in crate::demo) fn verify(world: &World, text: &str) -> Result<Report, Failure> {
     let bundle = Bundle::parse(text)?;
     Ok(bundle.verify(Some(&world.place.log_key), None))

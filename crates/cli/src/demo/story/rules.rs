@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::rules::RuleOptions;
 use crate::table::Table;
 
-/// Where the tax of the destination stands in its file, what it becomes, and what it becomes where it is that.
+/// Section and key of the destination's tax rate in its file, the new rate, and another one in case the new one is there already.
 const SECTION: &str = "[countries.DE.tax]";
 const RATE: &str = "standard = \"";
 const RATE_NEW: &str = "0.21";
@@ -88,7 +88,7 @@ fn replay(world: &World, rules: Rules, at: RulesAt, id: &str) -> Result<Verdict,
     let place = &world.place;
     let replayer = Replayer::new(place.store(), place.vault(), place.by.clone())?;
     let replayer = replayer.with(place.clock.clone(), place.ids.clone());
-    let target = replayer.local(catalog::all()?, rules, at);
+    let target = replayer.local(catalog::program()?, rules, at);
     let id = record_id(id)?;
     let done = place.runtime.block_on(replayer.replay(&id, &target))?;
     Ok(done.verdict)
@@ -123,7 +123,7 @@ fn write_changed(world: &World, stage: &mut Stage<'_>) -> Result<(PathBuf, &'sta
     Ok((folder, rate_new))
 }
 
-/// Where the standard rate of the destination stands in the file.
+/// Finds the standard rate of the destination in the file; `None` if it is not there.
 fn rate_at(text: &str) -> Option<Range<usize>> {
     let section = text.find(SECTION)?;
     let begin = section + text.get(section..)?.find(RATE)? + RATE.len();

@@ -16,7 +16,7 @@ use crate::backup::{KeyFile, keys_path};
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::keys::{self, LOG, LOG_PUBLIC, MASTER, REPLACED};
-use crate::place::{Place, missing};
+use crate::place::{Place, PlaceOptions, missing};
 use crate::progress::Bar;
 
 /// Restores a SQLite store from a file, which is not touched.
@@ -24,6 +24,7 @@ pub(super) fn restore(
     data: PathBuf,
     path: &Path,
     file: &Path,
+    options: &PlaceOptions,
     accept_loss: bool,
 ) -> Result<Outcome, Failure> {
     if !file.is_file() {
@@ -37,16 +38,16 @@ pub(super) fn restore(
             .hint("leave FILE out to look at the store as it is"));
     }
     let folder = Folder::make(data)?;
-    bring_keys(&folder, file)?;
+    bring_keys(&folder, file, options)?;
     let part = Part::copied(file, path)?;
     let store = StoreName::Sqlite(path.to_owned());
-    let backup = open_part(&folder, &part.0)?;
+    let backup = open_part(&folder, &part.0, options)?;
     verified(&backup, None).map_err(|failure| not_whole(&format!("{:#}", failure.error)))?;
-    if let Some(present) = present(&folder, path)? {
+    if let Some(present) = present(&folder, path, options)? {
         // It stays open, and locked, until the documents are in it.
         if !installation(&present)?.is_copy && newer::check(&present, &backup).is_ok() {
             let how = newer::put_back(&present, &backup, &part.0)?;
-            return finish(present, &store, how);
+            return finish(present, &store, options, how);
         }
     }
     let lock = SqliteStore::lock(path)?;
@@ -56,21 +57,22 @@ pub(super) fn restore(
     set_aside(path)?;
     part.name(path)?;
     drop(lock);
-    let place = reopened(&folder, &store)?;
-    finish(place, &store, how)
+    let place = reopened(&folder, &store, options)?;
+    finish(place, &store, options, how)
 }
 
 /// The store, bound to its log or to the one that waits for it.
-fn reopened(folder: &Folder, store: &StoreName) -> Result<Place, Failure> {
-    Place::open_copy(folder.clone(), store)
+fn reopened(folder: &Folder, store: &StoreName, options: &PlaceOptions) -> Result<Place, Failure> {
+    Place::open_copy(folder.clone(), store, options)
 }
 
-/// The store that is there, where it can be read. One of other keys is somebody else's.
-fn present(folder: &Folder, path: &Path) -> Result<Option<Place>, Failure> {
+/// Opens the store that is there now; `None` if there is none, or if it is damaged. A store of other keys is an error.
+fn present(folder: &Folder, path: &Path, options: &PlaceOptions) -> Result<Option<Place>, Failure> {
     if !path.exists() {
         return Ok(None);
     }
-    match Place::open_copy(folder.clone(), &StoreName::Sqlite(path.to_owned())) {
+    let store = StoreName::Sqlite(path.to_owned());
+    match Place::open_copy(folder.clone(), &store, options) {
         Ok(place) => Ok(Some(place)),
         Err(failure) => match failure.error.downcast_ref::<OpenError>() {
             Some(OpenError::Damaged { .. }) => Ok(None),
@@ -87,8 +89,9 @@ fn present(folder: &Folder, path: &Path) -> Result<Option<Place>, Failure> {
     }
 }
 
-fn open_part(folder: &Folder, part: &Path) -> Result<Place, Failure> {
-    let opened = Place::open_copy(folder.clone(), &StoreName::Sqlite(part.to_owned()));
+fn open_part(folder: &Folder, part: &Path, options: &PlaceOptions) -> Result<Place, Failure> {
+    let store = StoreName::Sqlite(part.to_owned());
+    let opened = Place::open_copy(folder.clone(), &store, options);
     opened.map_err(|failure| match failure.error.downcast_ref::<OpenError>() {
         Some(OpenError::Damaged { what }) => not_whole(what),
         Some(OpenError::Installation(refused)) => {
@@ -107,8 +110,8 @@ fn open_part(folder: &Folder, part: &Path) -> Result<Place, Failure> {
 }
 
 /// The keys of a new folder, from the file beside the backup.
-fn bring_keys(folder: &Folder, file: &Path) -> Result<(), Failure> {
-    let has_master = keys::master(folder)?.is_some();
+fn bring_keys(folder: &Folder, file: &Path, options: &PlaceOptions) -> Result<(), Failure> {
+    let has_master = keys::master(folder, &options.config().keys)?.is_some();
     let has_log = keys::log(folder)?.is_some();
     if has_master && has_log {
         return Ok(());

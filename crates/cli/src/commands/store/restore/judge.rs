@@ -1,4 +1,4 @@
-//! Whether a restored store may go on with its log: what the newest checkpoint outside of it says.
+//! Check that a restored store may continue its log, against the newest checkpoint outside of the store.
 
 use countersign::archive::verify::Verification;
 use countersign_evidence::checkpoint::Checkpoint;
@@ -7,9 +7,9 @@ use crate::failure::Failure;
 use crate::journal::{CHECKPOINT, SIGNED};
 use crate::place::{Place, archive_failed, store_failed};
 
-/// What is known of the log that a store is a copy of.
+/// Findings about the log that a store is a copy of.
 pub(super) struct Judgement {
-    /// How many records the store has in its tree.
+    /// Number of records in the store's tree.
     pub(super) size: u64,
     /// The newest signed note in the store.
     pub(super) signed: Option<String>,
@@ -19,11 +19,11 @@ pub(super) struct Judgement {
 }
 
 enum Standing {
-    /// Nothing was signed after it.
+    /// No record was signed after it.
     Newest,
-    /// So many records were signed after it.
+    /// This number of records was signed after it.
     Older(u64),
-    /// Nobody can tell.
+    /// It cannot be known.
     Unknown,
 }
 
@@ -89,7 +89,7 @@ impl Judgement {
         matches!(self.standing, Standing::Newest)
     }
 
-    /// How many signed records are lost, where that is known.
+    /// Returns the number of signed records that are lost; `None` if none are, or if it is not known.
     pub(super) fn lost(&self) -> Option<u64> {
         match self.standing {
             Standing::Newest | Standing::Unknown => None,

@@ -16,18 +16,19 @@ use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal::Journal;
 use crate::keys;
-use crate::place::{Place, store_failed};
+use crate::place::{Place, PlaceOptions, store_failed};
 
 /// Looks at a store that was put in its place by other means.
 pub(super) fn restore_in_place(
     data: PathBuf,
     store: &StoreName,
+    options: &PlaceOptions,
     accept_loss: bool,
 ) -> Result<Outcome, Failure> {
-    let place = Place::open_copy(Folder::existing(data)?, store)?;
+    let place = Place::open_copy(Folder::existing(data)?, store, options)?;
     let is_copy = installation(&place)?.is_copy;
     let how = go_on(&place, is_copy, accept_loss)?;
-    finish(place, store, how)
+    finish(place, store, options, how)
 }
 
 /// Binds a restored store to its log, or to a new one; nothing is signed yet.
@@ -56,12 +57,17 @@ pub(super) fn go_on(place: &Place, is_copy: bool, accept_loss: bool) -> Result<H
     })
 }
 
-/// Signs what was restored, with the key that it is bound to.
-pub(super) fn finish(place: Place, store: &StoreName, how: How) -> Result<Outcome, Failure> {
+/// Signs the restored store, with the key that it is bound to.
+pub(super) fn finish(
+    place: Place,
+    store: &StoreName,
+    options: &PlaceOptions,
+    how: How,
+) -> Result<Outcome, Failure> {
     let folder = place.folder.clone();
     // What is open has the keys from before.
     drop(place);
-    let place = Place::open_copy(folder, store)?;
+    let place = Place::open_copy(folder, store, options)?;
     Journal::start(&place)?.sign(&place)?;
     let head = place.runtime.block_on(place.store().head());
     Ok(Outcome {
@@ -71,8 +77,8 @@ pub(super) fn finish(place: Place, store: &StoreName, how: How) -> Result<Outcom
     })
 }
 
-/// The key is in the folder before the store is bound to it, and in its place after that: whoever is interrupted in between
-/// finds it there.
+/// Begins a new log. Its key is in the folder before the store is bound to it, and is moved to its place afterwards, so that an interrupted
+/// restore finds it there.
 fn begin_log(
     place: &Place,
     installation: &Installation,
@@ -103,7 +109,7 @@ fn begin_log(
     is_done(place.runtime.block_on(begun).map_err(store_failed)?)
 }
 
-/// The record of what the operator does.
+/// Builds the record of an operator's act.
 pub(super) fn act(place: &Place, about: Value) -> Entry {
     let act = Act {
         kind: RecordKind::Config,

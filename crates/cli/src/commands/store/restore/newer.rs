@@ -16,10 +16,10 @@ use super::log::act;
 use crate::backend::Backend;
 use crate::failure::Failure;
 use crate::journal;
-use crate::keys::{self, MASTER_OLD, MasterSource};
+use crate::keys;
 use crate::place::{Place, store_failed};
 
-/// How many users are compared at once.
+/// Batch size for comparing users.
 const USERS: usize = 500;
 
 /// Refuses a store that is no continuation of the backup, or was rolled back itself.
@@ -60,7 +60,7 @@ pub(super) fn put_back(newer: &Place, backup: &Place, file: &Path) -> Result<How
     })
 }
 
-/// True for documents that say who may do what, and what was asked and answered: they are as new as the log.
+/// True for documents about permissions, flags and approvals: they stay as new as the log.
 fn is_ours(collection: &str) -> bool {
     collection == API_KEYS || collection == FLAGS || collection == approve::COLLECTION
 }
@@ -71,10 +71,8 @@ async fn erased(
     now: &dyn Keyring,
     then: &dyn Keyring,
 ) -> Result<HashSet<String>, Failure> {
-    let before = match place.master_source {
-        MasterSource::Environment => keys::old_in_environment()?,
-        MasterSource::File => keys::master_in(&place.folder, MASTER_OLD)?,
-    };
+    let named = &place.config().keys;
+    let before = keys::master_before(&place.folder, named, place.master_source)?;
     let before = before.as_deref().map(|before| before as &dyn Kms);
     let vault = place.vault();
     let mut erased = HashSet::new();

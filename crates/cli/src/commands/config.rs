@@ -1,0 +1,111 @@
+//! `countersign config`: the values that count, each with its origin, and the schema of the file.
+
+use std::io::Write as _;
+
+use countersign_config::{Row, schema};
+use serde_json::{Value, json};
+
+use crate::answer::{write_json, write_table};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::place::PlaceFlags;
+use crate::table::Table;
+use crate::telemetry;
+use crate::terminal::Terminal;
+
+/// See the configuration: every value and where it came from, or the schema of the file
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigCommand {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Show(Show),
+    Schema(Schema),
+}
+
+/// List every setting with the value that counts
+///
+/// A flag counts before a variable, that before the file, and the file before the default. Secrets are named and
+/// never shown.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign config show
+  countersign config show --origin
+  countersign config show --origin --json | jq '.[] | select(.origin.from != \"default\")'")]
+struct Show {
+    /// Also say where each value came from: the default, the file and its line, a variable, or a flag
+    #[arg(long)]
+    origin: bool,
+}
+
+/// Write the JSON Schema of countersign.toml, for editors
+///
+/// An editor finds it by a first line such as #:schema config.schema.json in the file.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign config schema > config.schema.json")]
+struct Schema {}
+
+impl ConfigCommand {
+    pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        match &self.command {
+            Command::Show(show) => show.run(flags, terminal),
+            Command::Schema(Schema {}) => {
+                if terminal.is_for_programs() {
+                    write_json(terminal, schema::schema())?;
+                } else {
+                    write!(terminal.data(), "{}", schema::text())?;
+                }
+                Ok(Exit::Ok)
+            }
+        }
+    }
+}
+
+impl Show {
+    fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let options = flags.read(terminal)?.with(telemetry::environment()?)?;
+        let rows = options.loaded().rows();
+        let values: Vec<Value> = rows.iter().map(|row| self.value(row)).collect();
+        let mut table = if self.origin {
+            Table::new(["KEY", "FROM", "VALUE"])
+        } else {
+            Table::new(["KEY", "VALUE"])
+        };
+        for row in &rows {
+            let (value, origin) = (in_toml(&row.value), row.origin.to_string());
+            if self.origin {
+                table.row([&*row.key, &origin, &value]);
+            } else {
+                table.row([&*row.key, &value]);
+            }
+        }
+        write_table(terminal, &values, &table, "there are no settings")?;
+        Ok(Exit::Ok)
+    }
+
+    fn value(&self, row: &Row) -> Value {
+        if self.origin {
+            json!({"key": row.key, "value": row.value, "origin": row.origin})
+        } else {
+            json!({"key": row.key, "value": row.value})
+        }
+    }
+}
+
+/// Formats a value as the file has it; `-` if there is none.
+fn in_toml(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => value.to_string(),
+    }
+}

@@ -1,0 +1,32 @@
+//! `countersign import`: tools of others as configuration that a person reads.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+
+mod fetch;
+mod mcp;
+mod openapi;
+
+/// Write tools of others into a file that `countersign.toml` includes
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Import {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Mcp(mcp::Mcp),
+    Openapi(openapi::Openapi),
+}
+
+impl Import {
+    pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        match &self.command {
+            Command::Mcp(mcp) => mcp.run(terminal),
+            Command::Openapi(openapi) => openapi.run(terminal),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The tools and upstreams of a configuration.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+
+use countersign::catalog::Entry;
+use countersign_config::{Loaded, Mistakes};
+use countersign_upstream::Upstreams;
+use countersign_upstream::manifest::{SecretRef, Trust, Upstream, UpstreamKind};
+use countersign_upstream::mcp::pins::Pins;
+use countersign_upstream::mcp::tool_name;
+
+use super::super::counted;
+use super::Findings;
+use crate::catalog::assemble;
+use crate::config::secret;
+use crate::failure::Failure;
+
+/// Looks at every tool; the catalog that they make is the answer, as far as it can be made.
+pub(super) fn look(
+    loaded: &Loaded,
+    is_to_connect: bool,
+    findings: &mut Findings,
+) -> Result<Vec<Arc<Entry>>, Failure> {
+    let declared = assemble::declared(loaded);
+    let catalog = declared.and_then(|tools| assemble::catalog(loaded, tools));
+    let entries = match catalog {
+        Ok(catalog) => catalog.list(),
+        Err(mistakes) => {
+            findings.errors(mistakes);
+            Vec::new()
+        }
+    };
+    let missing = assemble::missing_secrets(loaded);
+    if missing.is_empty() {
+        match assemble::ready(loaded, None) {
+            Ok(assembled) if is_to_connect => connect(loaded, &assembled.upstreams, findings)?,
+            Ok(_) => {}
+            Err(mistakes) => findings.errors(mistakes),
+        }
+    } else {
+        findings.errors(Mistakes(missing));
+    }
+    guesses(loaded, findings);
+    upstreams(loaded, findings);
+    Ok(entries)
+}
+
+/// Warns about settings of imported tools that the importer has guessed and no entry has confirmed.
+fn guesses(loaded: &Loaded, findings: &mut Findings) {
+    let config = loaded.config();
+    for tool in config.manifest().tools() {
+        let key = assemble::entry_key(config, &tool.name, |entry| !entry.guessed.is_empty());
+        for name in &tool.guessed {
+            let message = format!(
+                "nobody has confirmed {name} of {}, which the importer has guessed",
+                tool.name
+            );
+            let mut mistake = loaded.mistake(&format!("{key}.guessed"), message);
+            mistake.expected = Some(format!("a [[tool]] entry of this name that sets {name}"));
+            findings.warn(mistake);
+        }
+    }
+}
+
+/// Upstreams that no tool calls, secrets that others can read, and headers that look like secrets.
+fn upstreams(loaded: &Loaded, findings: &mut Findings) {
+    let config = loaded.config();
+    for (place, upstream) in config.upstream.iter().enumerate() {
+        let key = format!("upstream[{place}]");
+        let name = Some(upstream.name.as_str());
+        let is_used = config
+            .tool
+            .iter()
+            .any(|tool| tool.upstream.as_deref() == name);
+        let is_server = upstream.kind == UpstreamKind::Mcp;
+        if is_server {
+            server(loaded, upstream, &key, findings);
+        }
+        if !is_used && !is_server {
+            let message = "no tool calls this upstream";
+            findings.warn(loaded.mistake(&format!("{key}.name"), message));
+        }
+        for (steps, reference) in upstream.secrets() {
+            if let SecretRef::File(path) = reference {
+                let path = loaded.folder().join(path);
+                let mode = std::fs::metadata(&path).map(|file| file.mode());
+                let exposed = mode.ok().and_then(|mode| secret::exposed(&path, mode));
+                if let Some(message) = exposed {
+                    let key = format!("{key}.{}", steps.join("."));
+                    findings.warn(loaded.mistake(&key, message));
+                }
+            }
+        }
+        for header in upstream.headers.keys().filter(|name| is_secret(name)) {
+            let key = format!("{key}.headers.{header}");
+            findings.warn(loaded.mistake(&key, SECRET_HEADER));
+        }
+    }
+    for (place, tool) in config.tool.iter().enumerate() {
+        let headers = tool
+            .request
+            .iter()
+            .flat_map(|request| request.headers.keys());
+        for header in headers.filter(|name| is_secret(name)) {
+            let key = format!("tool[{place}].request.headers.{header}");
+            findings.warn(loaded.mistake(&key, SECRET_HEADER));
+        }
+    }
+}
+
+/// Warns about an MCP server without approved tools, and about tools whose effects no entry has confirmed.
+fn server(loaded: &Loaded, upstream: &Upstream, key: &str, findings: &mut Findings) {
+    let name = &upstream.name;
+    // A file that cannot be read is an error already.
+    let pins = Pins::read(loaded.folder()).unwrap_or_default();
+    let Some(pin) = pins.upstreams.get(name) else {
+        if upstream.trust == Trust::Approved {
+            let message = format!(
+                "none of its tools is approved; look at them with `countersign upstreams diff {name}`, and approve them"
+            );
+            findings.warn(loaded.mistake(&format!("{key}.name"), message));
+        }
+        return;
+    };
+    let config = loaded.config();
+    let is_confirmed = |tool: &str| {
+        let tool = tool_name(&upstream.prefix(), tool);
+        let mut said = config.tool.iter().filter(|entry| entry.name == tool);
+        said.any(|entry| entry.effect.is_some() || entry.enabled == Some(false))
+    };
+    let guessed = pin.tools.keys().filter(|tool| !is_confirmed(tool)).count();
+    if guessed > 0 {
+        let message = format!(
+            "nobody has confirmed the effect of {}: each call to one of them counts as one that changes something",
+            counted(guessed, "tool", "tools")
+        );
+        let mut mistake = loaded.mistake(&format!("{key}.name"), message);
+        mistake.expected = Some(format!(
+            "[[tool]] entries such as {}X with effect = \"read\"",
+            upstream.prefix()
+        ));
+        findings.warn(mistake);
+    }
+}
+
+const SECRET_HEADER: &str =
+    "a header of this name usually holds a secret; name the secret in auth of the upstream";
+
+fn is_secret(header: &str) -> bool {
+    let name = header.to_lowercase();
+    let secrets = [
+        "authorization",
+        "cookie",
+        "token",
+        "api-key",
+        "apikey",
+        "secret",
+    ];
+    secrets.iter().any(|secret| name.contains(secret))
+}
+
+/// Looks whether each upstream can be reached.
+fn connect(loaded: &Loaded, upstreams: &Upstreams, findings: &mut Findings) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    for (place, upstream) in loaded.config().upstream.iter().enumerate() {
+        if let Some(server) = upstreams.server(&upstream.name) {
+            let listed = runtime.block_on(server.discover());
+            runtime.block_on(server.close());
+            if let Err(error) = listed {
+                let key = format!("upstream[{place}].name");
+                findings.error(loaded.mistake(&key, error.to_string()));
+            }
+        }
+        let Some(service) = upstreams.service(&upstream.name) else {
+            continue;
+        };
+        if let Err(error) = runtime.block_on(service.reach()) {
+            let message = format!("it cannot be reached: {error}");
+            let key = format!("upstream[{place}].base_url");
+            findings.error(loaded.mistake(&key, message));
+        }
+    }
+    Ok(())
+}

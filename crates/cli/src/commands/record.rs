@@ -1,0 +1,248 @@
+//! `countersign record`: calls of the log as a recording that a server can answer from.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use countersign::archive::{LeftOut, Recorded};
+use countersign::contract::SnapshotId;
+use countersign::ledger::LogQuery;
+use serde::{Deserialize, Serialize};
+
+use super::lookup::Name;
+use super::{counted, reason};
+use crate::catalog;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::moment::Moment;
+use crate::operations::Operation;
+use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::terminal::Terminal;
+
+/// Write calls and their answers into a file that `serve --from-recording` answers from
+///
+/// Sensitive values are replaced by placeholders such as [email:1]; equal values have equal ones.
+/// That the calls were opened for it is recorded in the log.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign record -o calls.jsonl
+  countersign record --session s_1 --since 2h -o calls.jsonl
+  countersign record --tool notes.add --tool notes.list > calls.jsonl
+  countersign serve --from-recording calls.jsonl")]
+pub(crate) struct Record {
+    #[command(flatten)]
+    wanted: Wanted,
+
+    /// Write values as they are, personal data included
+    #[arg(long, requires = "reason")]
+    clear: bool,
+
+    /// Reason for opening the calls; it is sealed in the record of the access [default: a recording for tests]
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+
+    /// Write here instead of to stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Filters of the calls.
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
+struct Wanted {
+    /// Only calls of this conversation or visit
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+
+    /// Only calls since then: a time, a date, or 2h for two hours ago
+    #[arg(long, value_name = "TIME")]
+    since: Option<Moment>,
+
+    /// Only calls before then
+    #[arg(long, value_name = "TIME")]
+    until: Option<Moment>,
+
+    /// Only calls of this tool; several times for several tools
+    #[arg(long, value_name = "TOOL")]
+    tool: Vec<String>,
+
+    /// Only calls of this user
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+
+    /// Only this call, by its request id or its record; several times for several calls
+    #[arg(long, value_name = "ID")]
+    request: Vec<Name>,
+
+    /// At most so many of the newest calls
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    limit: usize,
+}
+
+/// Number of rows that are asked for at once.
+const PAGE: usize = 256;
+
+impl Record {
+    pub(crate) fn run(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let asked = Asked {
+            wanted: self.wanted.clone(),
+            clear: self.clear,
+            reason: self.reason.clone(),
+        };
+        let Some(path) = &self.output else {
+            return options.perform(&asked, terminal);
+        };
+        // The file is written by whoever named it, and only where the recording is whole.
+        let (mut kept_terminal, kept) = terminal.kept();
+        let exit = options.perform(&asked, &mut kept_terminal)?;
+        kept_terminal.flush()?;
+        std::fs::write(path, kept.take()).map_err(|error| {
+            let what = format!("cannot write {}", path.display());
+            anyhow::Error::new(error).context(what)
+        })?;
+        Ok(exit)
+    }
+}
+
+/// Request for a recording, as it is sent to a server.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked {
+    wanted: Wanted,
+    clear: bool,
+    reason: Option<String>,
+}
+
+impl Operation for Asked {
+    const NAME: &'static str = "record";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let mut journal = Journal::start(place)?;
+        // What is committed and not signed yet is signed now: the file names the checkpoint that it was read at.
+        journal.sign(place)?;
+        let ids = self.wanted.ids(place)?;
+        let catalog = match &place.served {
+            Some(served) => served.gateway.executor().catalog().clone(),
+            None => catalog::declared(place.loaded())?,
+        };
+        let recorded = Recorded {
+            by: &place.by,
+            reason: self.reason.as_deref().unwrap_or("a recording for tests"),
+            session: self.wanted.session.as_deref(),
+            is_masked: !self.clear,
+            program: concat!("countersign ", env!("CARGO_PKG_VERSION")),
+        };
+        let archive = place.archive();
+        let recording = archive.record_calls(&ids, &catalog, recorded);
+        let recording = place.runtime.block_on(recording);
+        journal.sign(place)?;
+        let recording = recording.map_err(archive_failed)?;
+        say_left_out(terminal, &recording.left_out)?;
+        let calls = recording.recording.calls.len();
+        if calls == 0 {
+            return Err(Failure::new("there are no such calls to record")
+                .hint("`countersign calls` lists the newest ones")
+                .refused());
+        }
+        write!(terminal.data(), "{}", recording.recording.to_text())?;
+        let tools = recording.recording.tools.len();
+        terminal.say(format_args!(
+            "recorded: {} of {}",
+            counted(calls, "call", "calls"),
+            counted(tools, "tool", "tools")
+        ))?;
+        for access in &recording.access {
+            terminal.say(format_args!("access recorded: {access}"))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+impl Wanted {
+    /// The records of the calls, oldest first.
+    fn ids(&self, place: &Place) -> Result<Vec<SnapshotId>, Failure> {
+        let store = place.store();
+        // A record of a plain read may still wait for its batch.
+        place
+            .runtime
+            .block_on(store.flush())
+            .map_err(store_failed)?;
+        let mut ids = Vec::new();
+        if self.request.is_empty() {
+            let now = place.clock.now();
+            let mut query = LogQuery {
+                user_id: self.user.clone(),
+                since: self.since.map(|since| since.before(now)),
+                until: self.until.map(|until| until.before(now)),
+                limit: PAGE,
+                ..LogQuery::default()
+            };
+            while ids.len() < self.limit {
+                let page = place.wait(store.records(&query))?.map_err(store_failed)?;
+                let Some(last) = page.last() else { break };
+                query.before = Some((last.at, last.id.clone()));
+                let calls = page.into_iter().filter(|row| {
+                    let tool = row.tool.as_ref().filter(|_| row.request_id.is_some());
+                    tool.is_some_and(|tool| self.tool.is_empty() || self.tool.contains(tool))
+                });
+                ids.extend(calls.map(|row| row.id));
+            }
+            ids.truncate(self.limit);
+        }
+        for name in &self.request {
+            ids.extend(name.all(place, self.user.as_deref())?);
+        }
+        ids.reverse();
+        Ok(ids)
+    }
+}
+
+/// Says what is not in the file, and why.
+fn say_left_out(terminal: &mut Terminal, left_out: &LeftOut) -> Result<(), Failure> {
+    let LeftOut {
+        unbound,
+        repeats,
+        gone,
+        unanswered,
+        other_session: _,
+        redeclared,
+    } = left_out;
+    let reasons = [
+        (
+            *unbound,
+            "refused before its arguments were bound; the same text is refused again",
+        ),
+        (
+            *repeats,
+            "a repeat under its key; the first answer is recorded",
+        ),
+        (
+            *gone,
+            "its content is no longer kept, or its user was erased",
+        ),
+        (
+            *unanswered,
+            "its answer was not kept: it has no canonical form",
+        ),
+    ];
+    for (count, why) in reasons {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if count > 0 {
+            terminal.say(format_args!(
+                "left out: {}: {why}",
+                counted(count, "call", "calls")
+            ))?;
+        }
+    }
+    for (tool, count) in redeclared {
+        let count = usize::try_from(*count).unwrap_or(usize::MAX);
+        terminal.say(format_args!(
+            "left out: {} of {tool}: it is declared otherwise now",
+            counted(count, "call", "calls")
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! `countersign wrap`: one MCP server behind the gateway, for a client that starts programs.
+
+use std::path::{Path, PathBuf};
+
+use countersign::contract::Digest;
+use countersign_config::FILE_NAME;
+
+use super::mcp::Mcp;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::folder::Folder;
+use crate::place::PlaceFlags;
+use crate::terminal::Terminal;
+
+/// Put one MCP server behind the gateway, for a client that starts programs
+///
+/// Its tools are served over standard input and output. The first list of its tools is approved by being seen; a tool that changes later is not called until
+/// `countersign upstreams approve` says so.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  countersign wrap -- npx -y @modelcontextprotocol/server-everything
+  claude mcp add files -- countersign wrap --name files -- npx -y @modelcontextprotocol/server-filesystem /srv")]
+pub(crate) struct Wrap {
+    /// The name that stands in front of the names of its tools [default: made from the command]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// An environment variable that the server gets as it is here; it gets no other ones but PATH, HOME and the locale
+    #[arg(long, value_name = "NAME")]
+    env: Vec<String>,
+
+    #[command(flatten)]
+    mcp: Mcp,
+
+    /// The program and its arguments, behind --
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+impl Wrap {
+    pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        if flags.config.is_some() {
+            return Err(Failure::new("wrap writes a configuration of its own").hint(
+                "add the server to your configuration as an [[upstream]] with kind = \"mcp\"",
+            ));
+        }
+        let data = flags.data.clone().map_or_else(Folder::usual, Ok)?;
+        let name = self.name.clone().unwrap_or_else(|| name_of(&self.command));
+        let path = self.write(&data, &name)?;
+        let mut flags = flags.clone();
+        flags.config = Some(path);
+        self.mcp.run(&flags.read(terminal)?, terminal)
+    }
+
+    /// Writes the configuration of the server to the folder in which the next start finds it, with the approvals beside it.
+    fn write(&self, data: &Path, name: &str) -> Result<PathBuf, Failure> {
+        let written = serde_json::to_string(&self.command)?;
+        let digest = Digest::of_bytes(written.as_bytes()).to_string();
+        let short: String = digest.chars().skip("sha256:".len()).take(12).collect();
+        let folder = data.join("wrap").join(format!("{name}-{short}"));
+        std::fs::create_dir_all(&folder)?;
+        let here = std::env::current_dir()?;
+        // The server finds relative paths where the client has started us.
+        let mut command = vec![
+            "env".to_owned(),
+            "-C".to_owned(),
+            here.display().to_string(),
+        ];
+        command.extend(self.command.iter().cloned());
+        // A JSON text of strings is one of TOML as well.
+        let command = serde_json::to_string(&command)?;
+        let name = serde_json::to_string(name)?;
+        let env = self
+            .env
+            .iter()
+            .map(|name| format!("env.{name} = \"env:{name}\"\n"));
+        let env: Vec<String> = env.collect();
+        let text = format!(
+            "# Written by `countersign wrap`.\n\n[[upstream]]\nname = {name}\nkind = \"mcp\"\ncommand = {command}\n\
+             trust = \"first_use\"\nshared = true\n{}",
+            env.concat()
+        );
+        let path = folder.join(FILE_NAME);
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+}
+
+/// The name of a server by its command: the last word that looks like a program or a package.
+pub(super) fn name_of(command: &[String]) -> String {
+    const LAUNCHERS: [&str; 8] = [
+        "npx", "uvx", "node", "python", "python3", "uv", "run", "docker",
+    ];
+    let words = command.iter().filter(|word| !word.starts_with('-'));
+    let word = words
+        .filter_map(|word| word.rsplit('/').next())
+        .find(|word| !LAUNCHERS.contains(word));
+    let word = word.unwrap_or("server");
+    let word = word.split('@').next().unwrap_or(word);
+    let word = word.trim_end_matches(".py").trim_end_matches(".js");
+    let word = word
+        .trim_start_matches("mcp-")
+        .trim_start_matches("server-");
+    let is_letter =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    let name: String = word
+        .to_ascii_lowercase()
+        .chars()
+        .filter(|c| is_letter(*c))
+        .take(32)
+        .collect();
+    let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
+    if starts { name } else { "server".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_has_the_name_of_its_package() {
+        for (command, name) in [
+            (
+                "npx -y @modelcontextprotocol/server-filesystem /srv",
+                "filesystem",
+            ),
+            ("npx some-server", "some-server"),
+            ("uvx mcp-server-git@2.1", "git"),
+            ("python3 /opt/tools/weather.py", "weather"),
+            ("node --max-old-space-size=512 dist/index.js", "index"),
+            ("./9", "server"),
+        ] {
+            let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            assert_eq!(name_of(&command), name);
+        }
+    }
+}

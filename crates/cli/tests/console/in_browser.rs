@@ -1,0 +1,244 @@
+//! Actions of a person, in a real browser.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::json;
+
+use super::browser::Browser;
+use super::world::{PAGES, World};
+
+/// B17, B20: no page makes the browser complain (a script error, a violation of the content security policy) or asks another
+/// site for anything; nothing is wider than a phone.
+#[test]
+fn no_page_breaks_a_rule() {
+    let world = World::start(&[]);
+    world.busy();
+    let call = world.newest_call();
+    let more = [
+        format!("/calls/{}", call["evidence"].as_str().unwrap()),
+        "/tools/notes.add".to_owned(),
+        "/errors/CONFLICT".to_owned(),
+        "/docs/approvals".to_owned(),
+    ];
+    let browser = Browser::start((390, 844), false);
+    let mut asked = 0;
+    for page in PAGES.iter().map(ToString::to_string).chain(more) {
+        browser.open(&format!("{}{page}", world.url));
+        browser.until("document.readyState === 'complete' && window.htmx");
+        assert_eq!(browser.complaints(), [""; 0], "{page}");
+        let requests = browser.requests();
+        asked += requests.len();
+        for request in requests {
+            assert!(
+                request.starts_with(&world.url) || request.starts_with("data:"),
+                "{page} asks {request}"
+            );
+        }
+        let widths = browser.eval("[document.documentElement.scrollWidth, innerWidth]");
+        assert!(
+            widths[0].as_u64() <= widths[1].as_u64(),
+            "{page} is too wide: {widths}"
+        );
+    }
+    assert!(asked > 30, "{asked}");
+}
+
+/// B20: each way in, in the browser; the key of an agent is refused.
+#[test]
+fn people_sign_in() {
+    let world = World::start(&[]);
+    let ann = world.run(&["keys", "create", "--user", "ann"]);
+    let agent = world.run(&["keys", "create", "--agent", "shopper", "--for", "ann"]);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&format!("{}/calls", world.url));
+    browser.write("#key", &agent);
+    browser.click("form button");
+    browser.until("document.querySelector('[role=alert]')?.innerText.includes('agent')");
+    browser.write("#key", &ann);
+    browser.click("form button");
+    browser.until("document.querySelector('.me b')?.innerText === 'ann'");
+    assert_eq!(
+        browser.eval("document.cookie"),
+        json!(""),
+        "no script reads the session"
+    );
+    browser.click(".me button");
+    browser.until("location.pathname === '/sign-in'");
+    let link = world.run(&["console"]);
+    browser.open(&link);
+    browser.until("document.querySelector('.me b')?.innerText === 'operator/tester'");
+    // The 403 of the agent's key is the only thing that the browser tells of.
+    let complaints = browser.complaints();
+    assert!(
+        complaints.iter().all(|text| text.contains("403")),
+        "{complaints:?}"
+    );
+}
+
+/// B17: a form is drawn from the declaration, raw JSON keeps in step, and what the binder did stands at its field.
+#[test]
+fn a_form_calls_a_tool() {
+    let world = World::start(&[]);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&format!("{}/tools/catalog.search_offers", world.url));
+    browser.write("[name='s:/query']", "earbuds");
+    browser.write("[name='n:/limit']", "many");
+    browser.until("JSON.parse(document.querySelector('#raw').value).limit === 'many'");
+    browser.click("form[data-call] button.go");
+    browser.until("document.querySelector('#code')?.innerText === 'INVALID_ARGUMENT'");
+    browser.until("document.querySelector(\"[data-issue='/limit']\")");
+    browser.click("input[name=mode][value=raw] + *, .tabs label:last-child");
+    browser.write("#raw", "{query: 'earbuds', limit: '2',}");
+    browser.click("form[data-call] button.go");
+    browser.until("document.querySelector('#code')?.innerText === 'OK'");
+    browser.until("[...document.querySelectorAll('#changes tr')].some(row => row.innerText.includes('/limit') && row.innerText.includes('2'))");
+    assert_eq!(browser.complaints(), [""; 0]);
+
+    // A write is a dry run unless one says otherwise.
+    browser.open(&format!("{}/tools/notes.add", world.url));
+    browser.write("[name='s:/text']", "call the bank");
+    browser.click("form[data-call] button.go");
+    browser.until("document.querySelector('#code')?.innerText === 'OK'");
+    assert_eq!(world.newest_call_manner(), "dry_run");
+}
+
+/// A13: approve and deny, with the keyboard too.
+#[test]
+fn a_person_answers() {
+    let world = World::start(&[]);
+    world.call(
+        "notes.add",
+        &json!({"arguments": {"text": "call the bank"}}),
+        None,
+    );
+    let ask = |keep: u32| {
+        let asked = world.call("notes.clear", &json!({"arguments": {"keep": keep}}), None);
+        asked["error"]["details"]["approval_id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{asked}"))
+            .to_owned()
+    };
+    let (first, second) = (ask(0), ask(1));
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.side .n')?.innerText === '2'");
+    browser.press("g");
+    browser.press("a");
+    browser.until(
+        "location.pathname === '/approvals' && document.querySelectorAll('tbody tr').length === 2",
+    );
+    browser.open(&format!("{}/approvals/{first}", world.url));
+    browser.until("document.querySelector('#answer')");
+    browser.press("a");
+    browser.until("document.activeElement.value === 'approve'");
+    browser.press("\u{E007}");
+    browser.until("document.querySelector('#state')?.innerText === 'approved'");
+    browser.open(&format!("{}/approvals/{second}", world.url));
+    browser.write("#reason", "not today");
+    browser.click("button.no");
+    browser.until("document.querySelector('#state')?.innerText === 'denied'");
+    let ran = world.call("notes.clear", &json!({"arguments": {"keep": 0}}), None);
+    assert_eq!(ran["data"], json!({"cleared": 1}), "{ran}");
+    let refused = world.call("notes.clear", &json!({"arguments": {"keep": 1}}), None);
+    assert_eq!(refused["error"]["code"], "FORBIDDEN", "{refused}");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// B17: a call appears on a page that is open, and its page has a button that verifies its evidence.
+#[test]
+fn calls_arrive_live() {
+    let world = World::start(&[]);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&format!("{}/calls", world.url));
+    browser.until("document.querySelector('.pulse:not(.off)')");
+    world.call(
+        "notes.add",
+        &json!({"arguments": {"text": "call the bank"}}),
+        None,
+    );
+    browser.until("document.querySelectorAll('#rows tr').length === 1");
+    world.call("notes.list", &json!({"arguments": {}}), None);
+    browser.until("document.querySelectorAll('#rows tr').length === 2");
+    browser.press("j");
+    browser.until("document.querySelector('tr.here')");
+    browser.press("\u{E007}");
+    browser.until("location.pathname.startsWith('/calls/')");
+    browser.until("document.querySelector('#evidence button')");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// Every page is drawn, in dark and light, and the pictures are small enough to be kept. They stay where `COUNTERSIGN_SCREENS`
+/// names a folder: `cargo xtask screens` makes `docs/screens`.
+#[test]
+fn pictures() {
+    let temporary = tempfile::tempdir().unwrap();
+    let named = std::env::var_os("COUNTERSIGN_SCREENS").map(PathBuf::from);
+    let folder = &*named.unwrap_or_else(|| temporary.path().to_owned());
+    let world = World::start(&[]);
+    world.story();
+    let call = world.newest_repaired();
+    let asked = world.call("notes.clear", &json!({"arguments": {}}), None);
+    let approval = asked["error"]["details"]["approval_id"].as_str().unwrap();
+    for dark in [false, true] {
+        let browser = Browser::start((1360, 900), dark);
+        browser.open(&format!("{}/sign-in?next=/", world.url));
+        browser.until("document.readyState === 'complete'");
+        let look = if dark { "dark" } else { "light" };
+        keep(&browser, folder, &format!("sign-in-{look}"));
+        browser.open(&world.run(&["console"]));
+        browser.until("document.querySelector('.me b')");
+        let pages = [
+            ("overview", "/".to_owned()),
+            ("calls", "/calls".to_owned()),
+            ("call", format!("/calls/{call}")),
+            ("tools", "/tools".to_owned()),
+            ("tool", "/tools/shipping.quote_options".to_owned()),
+            ("approvals", "/approvals".to_owned()),
+            ("approval", format!("/approvals/{approval}")),
+            ("in-doubt", "/in-doubt".to_owned()),
+            ("evidence", "/evidence".to_owned()),
+            ("upstreams", "/upstreams".to_owned()),
+            ("policy", "/policy".to_owned()),
+            ("errors", "/errors".to_owned()),
+            ("error", "/errors/CONFLICT".to_owned()),
+            ("settings", "/settings".to_owned()),
+            ("docs", "/docs".to_owned()),
+            ("guide", "/docs/approvals".to_owned()),
+        ];
+        for (name, page) in pages {
+            browser.open(&format!("{}{page}", world.url));
+            browser.until("document.readyState === 'complete'");
+            if name == "call" {
+                browser.write("#reason", "a customer asked what was quoted");
+                browser.click("form[action$='/open'] button");
+                browser.until("document.querySelector('#panes')");
+            }
+            if name == "tool" {
+                browser.click("form[data-call] button.go");
+                browser.until("document.querySelector('#code')");
+                browser.eval("scrollTo(0, 0)");
+            }
+            keep(&browser, folder, &format!("{name}-{look}"));
+        }
+    }
+    let browser = Browser::start((390, 844), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    keep(&browser, folder, "phone-light");
+    let files = std::fs::read_dir(folder).unwrap();
+    let sizes = files.map(|file| file.unwrap().metadata().unwrap().len());
+    let sizes: Vec<u64> = sizes.collect();
+    assert!(sizes.len() >= 35, "{sizes:?}");
+    assert!(
+        sizes.iter().all(|size| *size > 5_000),
+        "a page is empty: {sizes:?}"
+    );
+    assert!(sizes.iter().sum::<u64>() <= 4_000_000, "{sizes:?}");
+}
+
+fn keep(browser: &Browser, folder: &Path, name: &str) {
+    let picture = BASE64_STANDARD.decode(browser.picture()).unwrap();
+    std::fs::write(folder.join(format!("{name}.png")), picture).unwrap();
+}

@@ -1,0 +1,353 @@
+//! A server on a folder of its own, and a person who asks it as a browser does.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use countersign_testkit::patience::Watchdog;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Pages without a name in their path.
+pub(crate) const PAGES: [&str; 11] = [
+    "/",
+    "/approvals",
+    "/in-doubt",
+    "/calls",
+    "/tools",
+    "/upstreams",
+    "/evidence",
+    "/policy",
+    "/errors",
+    "/settings",
+    "/docs",
+];
+
+/// A running server; it ends with the test.
+pub(crate) struct World {
+    folder: TempDir,
+    child: Child,
+    pub(crate) url: String,
+    address: String,
+    _watchdog: Watchdog,
+}
+
+impl World {
+    pub(crate) fn start(words: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let watchdog = Watchdog::start();
+        let words = [&["serve", "--json", "--listen", "127.0.0.1:0"], words].concat();
+        let mut child = command(&folder, &words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        let url = said["url"].as_str().unwrap().to_owned();
+        assert_eq!(said["console_url"], format!("{url}/"));
+        Self {
+            folder,
+            child,
+            address: url.trim_start_matches("http://").to_owned(),
+            url,
+            _watchdog: watchdog,
+        }
+    }
+
+    /// Output of a command.
+    pub(crate) fn run(&self, words: &[&str]) -> String {
+        let output = command(&self.folder, words).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim_end()
+            .to_owned()
+    }
+
+    /// A call over the API.
+    pub(crate) fn call(&self, tool: &str, body: &Value, key: Option<&str>) -> Value {
+        let headers = key.map(|key| ("authorization", format!("Bearer {key}")));
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let (_, text) = self.ask(
+            "POST",
+            &format!("/v1/tools/{tool}"),
+            &headers,
+            &body.to_string(),
+        );
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    /// The newest call, as the operator sees it.
+    pub(crate) fn newest_call(&self) -> Value {
+        let listed = self.run(&["calls", "--limit", "1", "--json"]);
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        let first = listed.get("calls").unwrap_or(&listed)[0].clone();
+        json!({
+            "request_id": first["request_id"],
+            "evidence": first.get("evidence").or(first.get("id")).cloned(),
+        })
+    }
+
+    /// The way in which the newest call was made.
+    pub(crate) fn newest_call_manner(&self) -> String {
+        let (_, text) = self.ask("GET", "/v1/calls?limit=1", &[], "");
+        let listed: Value = serde_json::from_str(&text).unwrap();
+        listed["calls"][0]["manner"].as_str().unwrap().to_owned()
+    }
+
+    /// Enough calls for pictures: searches, quotes, notes, repeats, mistakes.
+    pub(crate) fn story(&self) {
+        for at in 0..40 {
+            let query = ["wireless earbuds", "usb-c cable", "desk lamp", "power bank"][at % 4];
+            self.call(
+                "catalog.search_offers",
+                &json!({"arguments": {"query": query, "limit": 3}, "user_id": "u_anna"}),
+                None,
+            );
+        }
+        for text in [
+            "call the bank",
+            "renew the passport",
+            "book the train to Lyon",
+        ] {
+            self.call(
+                "notes.add",
+                &json!({"arguments": {"text": text}, "idempotency_key": text}),
+                None,
+            );
+            self.call(
+                "notes.add",
+                &json!({"arguments": {"text": text}, "idempotency_key": text}),
+                None,
+            );
+        }
+        self.busy();
+    }
+
+    /// A call whose arguments had to be repaired.
+    pub(crate) fn newest_repaired(&self) -> String {
+        let text = "{items: [{sku: 'SKU-0002-01', quantity: '2'}], destination: {country: 'de', postal_code: 10115,},}";
+        let reply = self.call(
+            "shipping.quote_options",
+            &json!({"arguments": text, "user_id": "u_anna"}),
+            None,
+        );
+        reply["request_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Calls that worked, were refused, were repaired, repeated, and wait for a person.
+    pub(crate) fn busy(&self) {
+        self.call(
+            "notes.add",
+            &json!({"arguments": {"text": "call the bank"}, "idempotency_key": "k1"}),
+            None,
+        );
+        self.call(
+            "notes.add",
+            &json!({"arguments": {"text": "call the bank"}, "idempotency_key": "k1"}),
+            None,
+        );
+        self.call(
+            "notes.add",
+            &json!({"arguments": {"text": "renew the passport"}, "dry_run": true}),
+            None,
+        );
+        self.call(
+            "catalog.search_offers",
+            &json!({"arguments": "{query: 'wireless earbuds', limit: '3',}"}),
+            None,
+        );
+        self.call(
+            "catalog.search_offers",
+            &json!({"arguments": {"query": "earbuds", "limit": "many"}}),
+            None,
+        );
+        self.call("notes.clear", &json!({"arguments": {}}), None);
+    }
+
+    /// A person who has opened the link of the command.
+    pub(crate) fn operator(&self) -> Person<'_> {
+        let link = self.run(&["console"]);
+        let token = link.split_once("link=").unwrap().1.to_owned();
+        let mut person = Person::new(self);
+        let (head, _) = person.post("/sign-in", &[("link", &token)]);
+        assert_eq!(head.status, 303);
+        person.keep(&head);
+        person
+    }
+
+    fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (Head, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut text = format!(
+            "{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            write!(text, "host: {}\r\n", self.address).unwrap();
+        }
+        for (name, value) in headers {
+            write!(text, "{name}: {value}\r\n").unwrap();
+        }
+        write!(stream, "{text}\r\n{body}").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let head = Head::read(head);
+        let body = match head.of("transfer-encoding") {
+            "chunked" => unchunked(body),
+            _ => body.to_owned(),
+        };
+        (head, body)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(folder: &TempDir, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command
+        .args(words)
+        .env("COUNTERSIGN_DATA", folder.path().join("data"))
+        .env("COUNTERSIGN_OPERATOR", "tester")
+        .env_remove("COUNTERSIGN_STORE")
+        .env_remove("COUNTERSIGN_MASTER_KEY");
+    command
+}
+
+fn unchunked(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((length, rest)) = body.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap();
+        whole.push_str(&rest[..length]);
+        body = rest[length..].trim_start_matches("\r\n");
+    }
+    whole
+}
+
+/// Status and headers of an answer.
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    headers: BTreeMap<String, String>,
+}
+
+impl Head {
+    fn read(text: &str) -> Self {
+        let mut lines = text.lines();
+        let status = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
+        let headers = lines.map(|line| {
+            let (name, value) = line.split_once(':').unwrap();
+            (name.to_lowercase(), value.trim().to_owned())
+        });
+        Self {
+            status,
+            headers: headers.collect(),
+        }
+    }
+
+    pub(crate) fn of(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+}
+
+/// A browser without a screen: it keeps cookies and the token of its session.
+pub(crate) struct Person<'w> {
+    world: &'w World,
+    cookies: Vec<String>,
+}
+
+impl<'w> Person<'w> {
+    pub(crate) fn new(world: &'w World) -> Self {
+        Self {
+            world,
+            cookies: Vec::new(),
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> (Head, String) {
+        self.with_header("x-none", "none", path)
+    }
+
+    pub(crate) fn with_header(&self, name: &str, value: &str, path: &str) -> (Head, String) {
+        let cookies = self.cookies.join("; ");
+        let headers = [("accept", "text/html"), ("cookie", &cookies), (name, value)];
+        self.world.ask("GET", path, &headers, "")
+    }
+
+    /// Looks at a page and keeps the session that begins there.
+    pub(crate) fn visit(&mut self, path: &str) {
+        let (head, _) = self.get(path);
+        self.keep(&head);
+    }
+
+    /// A form as it is, without the session's token.
+    pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)]) -> (Head, String) {
+        let encoded = |text: &str| {
+            let mut encoded = String::new();
+            for byte in text.bytes() {
+                write!(encoded, "%{byte:02X}").unwrap();
+            }
+            encoded
+        };
+        let fields = fields
+            .iter()
+            .map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        let body = fields.collect::<Vec<_>>().join("&");
+        let cookies = self.cookies.join("; ");
+        let headers = [
+            ("accept", "text/html"),
+            ("cookie", &*cookies),
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("origin", &*self.world.url),
+        ];
+        self.world.ask("POST", path, &headers, &body)
+    }
+
+    /// A form of a page, with the token that stands there.
+    pub(crate) fn send(&mut self, path: &str, fields: &[(&str, &str)]) -> (Head, String) {
+        let (_, page) = self.get("/tools/notes.add");
+        let token = page.split_once("name=\"csrf\" value=\"").unwrap().1;
+        let token = token.split_once('"').unwrap().0.to_owned();
+        let mut fields = fields.to_vec();
+        fields.push(("csrf", &token));
+        self.post(path, &fields)
+    }
+
+    pub(crate) fn keep(&mut self, head: &Head) {
+        let cookie = head.of("set-cookie").split(';').next().unwrap_or_default();
+        if !cookie.is_empty() {
+            self.cookies.push(cookie.to_owned());
+        }
+    }
+}
