@@ -1,4 +1,4 @@
-//! Any text against a dozen schemas: the binder never panics, and what it says of a text holds.
+//! Any text against a dozen schemas: the binder never panics, and its statements about the text are true.
 //!
 //! The first byte chooses the schema, so that the text stays readable in a corpus.
 
@@ -74,8 +74,8 @@ fuzz_target!(|input: (u8, &str)| {
     }
 });
 
-/// What may run is bound again to itself: a second pass finds nothing to change. Remarks that change
-/// nothing (an undeclared tool, a kept form) are made again.
+/// Binding is idempotent: a second pass over a bound value finds nothing to change. Notes that change nothing (an undeclared tool, a kept
+/// form) are repeated.
 #[track_caller]
 fn assert_settled(binder: &Binder, bound: &Bound) {
     let text = text_of(bound);

@@ -75,7 +75,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What is opened: salts and committed texts. A value and the text of its canonical form mean the same.
+/// Returns the opened content: salts and committed texts. A value and the text of its canonical form mean the same.
 fn said(opened: &Option<Opened>) -> [Option<(String, String)>; 4] {
     Value::ALL.map(|value| {
         let opening = opened.as_ref()?.of(value)?;

@@ -1,4 +1,4 @@
-//! Any text: what has a canonical form is JSON, and its canonical form is its own.
+//! Any text: if it has a canonical form, it is JSON, and the canonical form is its own canonical form.
 
 #![no_main]
 

@@ -16,7 +16,7 @@ const ENVIRONMENTS: [&str; 2] = ["agents", "langchain"];
 pub(crate) enum Set {
     /// Every framework through every scenario that it has the means for.
     Full,
-    /// Those that each change must pass.
+    /// The part of them that each change must pass.
     Quick,
 }
 
@@ -110,7 +110,7 @@ fn javascript() -> Result<()> {
     })
 }
 
-/// Installs what a list asks for, unless the stamp says that it was done for this very list.
+/// Installs the packages of a list, unless the stamp says that it was done for this very list.
 fn installed(list: &Path, stamp: &Path, install: impl FnOnce() -> Result<()>) -> Result<()> {
     let wanted = std::fs::read_to_string(list)
         .with_context(|| format!("{} cannot be read", list.display()))?;

@@ -1,12 +1,11 @@
-//! `cargo xtask bench`: measures, beside programs that do the same job, and prints tables. What is
-//! measured beside is installed under `target/`.
+//! `cargo xtask bench`: measures, beside programs that do the same job, and prints tables. Those programs are installed under `target/`.
 
 use anyhow::Result;
 
 use crate::step::{Step, root};
 
 /// The benchmarks; criterion's estimates first, because the table shows them.
-const BENCHES: [&str; 4] = ["estimates", "table", "ledger", "gateway"];
+const BENCHES: [&str; 5] = ["estimates", "table", "ledger", "gateway", "upstream"];
 
 /// The other programs, pinned: a figure beside another version would be another figure.
 const NPM: [&str; 3] = [
@@ -37,6 +36,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         for step in servers() {
             step.run()?;
         }
+    } else if benches.contains(&"upstream") {
+        own_servers().run()?;
     }
     for name in benches {
         let run = [
@@ -51,6 +52,19 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         Step::cargo("benchmarks", &[&run[..], &options].concat()).run()?;
     }
     Ok(())
+}
+
+/// Our own servers that are measured over an upstream.
+fn own_servers() -> Step {
+    let build = [
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "countersign-benches",
+        "--bins",
+    ];
+    Step::cargo("servers", &build)
 }
 
 /// The servers that are measured: ours, built as it is published, and the others.

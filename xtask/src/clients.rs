@@ -1,5 +1,5 @@
-//! A Python with the MCP clients and the providers' packages that the tests drive: packages of the Python
-//! package index, pinned, in a folder under `target/`.
+//! A Python with the MCP clients and the providers' packages that the tests drive, and the TypeScript SDK of MCP: packages of the
+//! Python package index and of npm, pinned, in folders under `target/`.
 
 use std::path::PathBuf;
 
@@ -10,6 +10,12 @@ use crate::step::{Step, root};
 
 /// The variable that tells the tests which Python has the clients.
 pub(crate) const VARIABLE: &str = "COUNTERSIGN_TEST_MCP_PYTHON";
+
+/// The variable that tells the tests which folder has the TypeScript SDK.
+pub(crate) const NODE_VARIABLE: &str = "COUNTERSIGN_TEST_MCP_NODE";
+
+/// The TypeScript SDK that most servers are made with.
+const SDK: (&str, &str) = ("@modelcontextprotocol/sdk", "1.32.2");
 
 const PACKAGES: [&str; 5] = [
     "mcp==2.3.0",
@@ -49,6 +55,22 @@ pub(crate) fn prepare() -> Result<String> {
         Step::program("set-up", &python, &[&install[..], &PACKAGES].concat()).run()?;
     }
     Ok(python)
+}
+
+/// The folder with the TypeScript SDK, made where it is missing.
+pub(crate) fn prepare_node() -> Result<String> {
+    let folder = root().join("target/test-mcp-node");
+    let (name, version) = SDK;
+    let package = folder.join("node_modules").join(name).join("package.json");
+    let installed = std::fs::read_to_string(package).unwrap_or_default();
+    let folder = folder.display().to_string();
+    if !installed.contains(&format!("\"version\": \"{version}\"")) {
+        std::fs::create_dir_all(&folder)?;
+        let wanted = format!("{name}@{version}");
+        let words = ["install", "--prefix", &folder, "--silent", &wanted];
+        Step::program("set-up", "npm", &words).run()?;
+    }
+    Ok(folder)
 }
 
 fn folder() -> PathBuf {

@@ -1,8 +1,7 @@
 //! `cargo xtask conformance`: the official MCP suite and the MCP Inspector against a server of ours.
 //!
-//! Both are programs of the protocol's authors, so what they accept is not our opinion. They come from npm,
-//! pinned, into a folder under `target/`, with a Node.js of their own because they need a newer one than
-//! most systems have.
+//! Both are programs of the protocol's authors, so their verdict is independent of us. They come from npm, pinned, into a folder under
+//! `target/`, with a Node.js of their own because they need a newer one than most systems have.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
@@ -25,22 +24,30 @@ pub(crate) fn run() -> Result<()> {
     let node = Node::prepare()?;
     let build = ["build", "--locked", "--package", "countersign-cli"];
     Step::cargo("conformance", &build).run()?;
-    let server = Server::start()?;
+    let server = Server::with_fixtures()?;
+    score(&node, &server, "at the server")?;
+    for era in ["legacy", "modern"] {
+        inspect(&node, &server.url, era)?;
+    }
+    // The same fixtures, now on a server behind a gateway.
+    let gateway = Server::in_front_of(&server)?;
+    score(&node, &gateway, "through a gateway")
+}
+
+/// Runs the sets that a server has to pass.
+fn score(node: &Node, server: &Server, place: &str) -> Result<()> {
     for (requirements, scenarios) in REQUIRED {
         let output = node.suite(&server.url, requirements)?;
         let text = String::from_utf8_lossy(&output.stdout);
         let score = Score::of(&text);
         eprintln!(
-            "conformance {requirements}: {} of {scenarios} scenarios",
+            "conformance {requirements} {place}: {} of {scenarios} scenarios",
             score.passed
         );
         ensure!(
             output.status.success() && score.passed == scenarios && score.failed == 0,
-            "the suite does not pass for {requirements}:\n{text}"
+            "the suite does not pass for {requirements} {place}:\n{text}"
         );
-    }
-    for era in ["legacy", "modern"] {
-        inspect(&node, &server.url, era)?;
     }
     Ok(())
 }
@@ -76,7 +83,7 @@ fn expect(output: &Output, code: i32, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the suite's summary says of the scenarios that count.
+/// Result of the scenarios that count, from the suite's summary.
 #[derive(Debug, PartialEq, Eq)]
 struct Score {
     passed: usize,
@@ -111,7 +118,7 @@ struct Node {
 }
 
 impl Node {
-    /// Installs what is not there yet.
+    /// Installs the packages that are not there yet.
     fn prepare() -> Result<Self> {
         let folder = root().join("target/test-node");
         let runtime = runtime_package()?;
@@ -213,24 +220,54 @@ struct Server {
     url: String,
 }
 
+/// The configuration of a gateway in front of a server. The suite calls the fixtures by their own names, and the same one in several
+/// scenarios, each of which means its own call.
+const BEHIND: &str = r#"
+[[upstream]]
+name = "fixtures"
+kind = "mcp"
+url = "URL"
+allow_private = ["loopback"]
+trust = "first_use"
+prefix = false
+
+[policy]
+revision = "conformance"
+defaults = { unlisted = "allow", unkeyed_writes = "allow" }
+"#;
+
 impl Server {
-    fn start() -> Result<Self> {
+    fn with_fixtures() -> Result<Self> {
+        Self::start("data", &["--conformance"], None)
+    }
+
+    /// A gateway in front of another server. The suite asks older clients back, which needs sessions.
+    fn in_front_of(other: &Self) -> Result<Self> {
+        let config = BEHIND.replace("URL", &other.url);
+        Self::start("front", &["--mcp-sessions", "256"], Some(config))
+    }
+
+    fn start(name: &str, words: &[&str], config: Option<String>) -> Result<Self> {
         let folder = std::env::var_os("CARGO_TARGET_DIR");
         let folder = folder.map_or_else(|| root().join("target"), PathBuf::from);
         let program = folder.join(Path::new("debug/countersign"));
-        let data = folder.join("test-node/data");
+        let data = folder.join("test-node").join(name);
         // Nothing is left of an earlier run; that there was none is fine.
         let _none = std::fs::remove_dir_all(&data);
-        let mut process = Command::new(&program)
+        let mut command = Command::new(&program);
+        if let Some(config) = config {
+            let own = folder.join("test-node").join(format!("{name}-config"));
+            let _none = std::fs::remove_dir_all(&own);
+            std::fs::create_dir_all(&own)?;
+            let path = own.join("countersign.toml");
+            std::fs::write(&path, config)?;
+            command.arg("--config").arg(path);
+        }
+        let mut process = command
             .arg("--data")
             .arg(&data)
-            .args([
-                "--json",
-                "serve",
-                "--conformance",
-                "--listen",
-                "127.0.0.1:0",
-            ])
+            .args(["--json", "serve", "--listen", "127.0.0.1:0"])
+            .args(words)
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;

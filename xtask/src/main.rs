@@ -1,4 +1,4 @@
-//! The project's chores as one program: `cargo xtask test|agents|conformance|bench|torture|generate|fuzz`.
+//! The project's chores as one program: `cargo xtask test|agents|sdk|conformance|corpus|bench|torture|generate|screens|fuzz`.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,9 @@ mod agents;
 mod bench;
 mod clients;
 mod conformance;
+mod corpus;
 mod fuzz;
+mod sdk;
 mod set_up;
 mod step;
 mod test;
@@ -21,14 +23,19 @@ Usage: cargo xtask COMMAND
 
 Commands:
   test                  format, lints, tests, documentation, generated files, conformance, agent frameworks: what a
-                        change must pass; installs PostgreSQL, npm, python3 and the frameworks where they are missing
+                        change must pass; installs PostgreSQL, npm, Chromium, python3 and the
+                        frameworks where they are missing
   agents [--quick]      stock agent frameworks, in Python and JavaScript, with a scripted model against a server of ours
+  sdk                   tools in Python, TypeScript and Go behind a server of ours
   conformance           the official MCP suite and the MCP Inspector against a server of ours
+  corpus openapi [--small]
+                        import the OpenAPI documents of others and call some operations of each; installs them under target/
   bench [NAME...] [--quick]
                         measure (estimates, table, ledger, gateway), and print tables with the targets;
                         installs what it measures beside under target/
   torture [--quick]     kill, race and cut off real processes in large numbers, and count what is left
   generate              write the generated files anew
+  screens               take the pictures of docs/screens anew, in Chromium
   fuzz [--seconds N] [TARGET...]
                         run each fuzz target for N seconds (600); needs a nightly toolchain";
 
@@ -49,11 +56,14 @@ fn run(words: &[&str]) -> Result<()> {
         ["test"] => test::run(),
         ["agents"] => agents::run(Set::Full),
         ["agents", "--quick"] => agents::run(Set::Quick),
+        ["sdk"] => sdk::run(),
         ["conformance"] => conformance::run(),
+        ["corpus", rest @ ..] => corpus::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["torture"] => torture(["100", "10000", "200"]),
         ["torture", "--quick"] => torture(["10", "200", "10"]),
         ["generate"] => generate(),
+        ["screens"] => screens(),
         ["fuzz", rest @ ..] => {
             let (seconds, targets) = fuzz_options(rest)?;
             fuzz::run(seconds, &targets)
@@ -77,6 +87,22 @@ fn torture([kills, keys, times]: [&str; 3]) -> Result<()> {
         Step::cargo("torture", &[&program[..], &words].concat()).run()?;
     }
     Ok(())
+}
+
+/// Pictures of the console's pages: the test that takes them, with a folder that stays.
+fn screens() -> Result<()> {
+    let folder = step::root().join("docs/screens").display().to_string();
+    let words = [
+        "nextest",
+        "run",
+        "--locked",
+        "--workspace",
+        "--test",
+        "console",
+        "pictures",
+    ];
+    let step = Step::cargo("docs/screens", &words);
+    step.run_env(&[("COUNTERSIGN_SCREENS", folder)]).run()
 }
 
 fn generate() -> Result<()> {

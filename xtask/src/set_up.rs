@@ -1,8 +1,8 @@
-//! What the tests need beside Rust and a C compiler: a PostgreSQL server, a Python with the package
-//! `cryptography`, with which evidence is checked by code that is not ours, and npm, from which the MCP
-//! conformance suite comes.
+//! Dependencies of the tests other than Rust and a C compiler: a PostgreSQL server, a Python with the package `cryptography`, with which
+//! evidence is checked by code that is not ours, npm, from which the MCP conformance suite comes, Chromium, in which the console is
+//! tried, and the frameworks that tools of others are written with.
 //!
-//! What is missing is installed where that is possible without asking; else the error says what to type.
+//! A missing one is installed if that is possible without asking; else the error says what to type.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,8 +10,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use countersign_testkit::postgres::{Programs, TempPostgres, VARIABLE};
 
-use crate::clients;
 use crate::step::{Step, root};
+use crate::{clients, sdk};
 
 /// The variable that tells the tests which Python to use.
 const PYTHON: &str = "COUNTERSIGN_TEST_PYTHON";
@@ -19,57 +19,73 @@ const PYTHON: &str = "COUNTERSIGN_TEST_PYTHON";
 /// Says its own path, so that a launcher on the path is not asked again.
 const PROBE: &str = "import cryptography, sys; print(sys.executable)";
 
-/// What there is for one run of the tests. The server goes with it.
+/// Environment of one run of the tests. The server is stopped with it.
 pub(crate) struct World {
     server: TempPostgres,
     python: String,
     clients: String,
+    sdk: [String; 2],
+    node: String,
 }
 
 impl World {
-    /// What the tests are told.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 3] {
+    /// Returns the environment variables of the tests.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 6] {
+        let [python, node] = &self.sdk;
         [
             (VARIABLE, self.server.url()),
             (PYTHON, self.python.clone()),
             (clients::VARIABLE, self.clients.clone()),
+            (sdk::PYTHON, python.clone()),
+            (sdk::NODE, node.clone()),
+            (clients::NODE_VARIABLE, self.node.clone()),
         ]
     }
 }
 
-/// Checks what is there, installs what is not, and starts the server of the run.
+/// Checks the dependencies, installs those that are missing, and starts the server of the run.
 pub(crate) fn prepare() -> Result<World> {
     let lacking = Lacking {
         server: Programs::find().is_err(),
         python: python().is_none(),
         npm: says("npm", &["--version"]).is_none(),
+        browser: says("chromedriver", &["--version"]).is_none(),
     };
     for step in lacking.steps(&Means::found())? {
         step.run()?;
     }
     let python = python().context("python3 was installed, but does not find `cryptography`")?;
     let clients = clients::prepare()?;
+    let sdk = sdk::prepare()?;
+    let node = clients::prepare_node()?;
     let server = TempPostgres::try_start()?;
     eprintln!("\n=== set-up: {} and {python}", server.url());
     Ok(World {
         server,
         python,
         clients,
+        sdk,
+        node,
     })
 }
 
-/// What a machine does not have.
+/// Dependencies that a machine lacks.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a list of programs, each there or not"
+)]
 struct Lacking {
     server: bool,
     python: bool,
     npm: bool,
+    browser: bool,
 }
 
-/// How this machine can get something.
+/// Means of this machine to install something.
 struct Means {
-    /// Whether Debian's packages can be installed: `apt-get` is there and we are root.
+    /// True if Debian's packages can be installed: `apt-get` is there and we are root.
     packages: bool,
-    /// Whether there is a Python at all, to make an environment with.
+    /// True if there is a Python at all, to make an environment with.
     python: bool,
 }
 
@@ -84,7 +100,7 @@ impl Means {
 }
 
 impl Lacking {
-    /// The commands that get what is missing.
+    /// Returns the commands that install the missing dependencies.
     fn steps(&self, means: &Means) -> Result<Vec<Step>> {
         let mut packages = Vec::new();
         if self.server {
@@ -95,6 +111,9 @@ impl Lacking {
         }
         if self.npm {
             packages.push("npm");
+        }
+        if self.browser {
+            packages.extend(["chromium", "chromium-driver"]);
         }
         if packages.is_empty() {
             return Ok(Vec::new());
@@ -109,10 +128,10 @@ impl Lacking {
                 })
                 .into());
         }
-        if self.server || self.npm || !means.python {
+        if self.server || self.npm || self.browser || !means.python {
             bail!(
                 "the tests need {}: install what is missing with `sudo apt-get install {}`",
-                "a PostgreSQL server, npm and python3 with the package `cryptography`",
+                "a PostgreSQL server, npm, Chromium with its driver and python3 with the package `cryptography`",
                 packages.join(" ")
             );
         }
@@ -134,12 +153,12 @@ fn python() -> Option<String> {
     programs.find_map(|program| says(&program, &["-c", PROBE]))
 }
 
-/// Where an environment of our own is, if one had to be made.
+/// Returns the path of our own Python environment, which is made if it is needed.
 fn environment() -> PathBuf {
     root().join(Path::new("target/test-python"))
 }
 
-/// What a program writes, if it is there and succeeds.
+/// Returns the output of a program; `None` if it is missing or fails.
 pub(crate) fn says(program: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -150,13 +169,14 @@ pub(crate) fn says(program: &str, args: &[&str]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What is done, or what is said, for what is lacking (server, python, npm) and what there is to help
-    /// (packages, python).
-    fn plan(lacking: [bool; 3], means: [bool; 2]) -> String {
+    /// Returns the steps, or the error, for the dependencies that are lacking (server, python, npm, browser) and the means there are (packages,
+    /// python).
+    fn plan(lacking: [bool; 4], means: [bool; 2]) -> String {
         let lacking = Lacking {
             server: lacking[0],
             python: lacking[1],
             npm: lacking[2],
+            browser: lacking[3],
         };
         let means = Means {
             packages: means[0],
@@ -177,33 +197,37 @@ mod tests {
     #[test]
     fn what_is_missing_is_installed_or_named() {
         let apt = "apt-get update; apt-get install -y --no-install-recommends";
-        let need = "the tests need a PostgreSQL server, npm and python3 with the package `cryptography`: \
+        let need = "the tests need a PostgreSQL server, npm, Chromium with its driver and python3 with the package `cryptography`: \
                     install what is missing with `sudo apt-get install";
         for (lacking, means, expected) in [
-            ([false, false, false], [false, false], String::new()),
+            ([false; 4], [false, false], String::new()),
             (
-                [true, false, true],
+                [true, false, true, false],
                 [true, true],
                 format!("{apt} postgresql npm"),
             ),
             (
-                [true, true, false],
+                [true, true, false, true],
                 [true, false],
-                format!("{apt} postgresql python3 python3-cryptography"),
+                format!("{apt} postgresql python3 python3-cryptography chromium chromium-driver"),
             ),
             (
-                [true, false, false],
+                [true, false, false, false],
                 [false, true],
                 format!("{need} postgresql`"),
             ),
-            ([false, false, true], [false, true], format!("{need} npm`")),
             (
-                [false, true, false],
+                [false, false, true, false],
+                [false, true],
+                format!("{need} npm`"),
+            ),
+            (
+                [false, true, false, false],
                 [false, false],
                 format!("{need} python3 python3-cryptography`"),
             ),
             (
-                [false, true, false],
+                [false, true, false, false],
                 [false, true],
                 "python3 -m venv OWN; OWN/bin/python3 -m pip install cryptography".to_owned(),
             ),

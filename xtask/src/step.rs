@@ -1,5 +1,4 @@
-//! One command of a chore: it is announced, run with its output shown, timed, and, where it fails,
-//! named with the words that run it alone.
+//! One command of a chore: it is announced, run with its output shown, timed, and, if it fails, named with the words that run it alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,13 +34,13 @@ impl Step {
         }
     }
 
-    /// With this variable set.
+    /// Sets this variable.
     pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
         self.env.push((name, value));
         self
     }
 
-    /// With these variables set, which its line does not show.
+    /// Sets these variables, which its line does not show.
     pub(crate) fn run_env(mut self, variables: &[(&'static str, String)]) -> Self {
         self.run_env.extend_from_slice(variables);
         self
@@ -102,7 +101,7 @@ impl Step {
     }
 }
 
-/// Whether cargo has this command.
+/// True if cargo has this command.
 pub(crate) fn has_cargo_command(name: &str) -> bool {
     let found = Command::new("cargo").args([name, "--version"]).output();
     found.is_ok_and(|output| output.status.success())

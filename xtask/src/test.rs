@@ -19,10 +19,12 @@ pub(crate) fn run() -> Result<()> {
     let started = Instant::now();
     let world = set_up::prepare()?;
     let variables = world.variables();
+    // A whole run builds everything once: what makes a second build quicker would only fill the disk.
+    let once = [("CARGO_INCREMENTAL", "0".to_owned())];
     let mut frameworks = Some(agents::install_meanwhile());
     let mut times = vec![("set-up", started.elapsed())];
     for step in steps(has_cargo_command("nextest")) {
-        let step = step.run_env(&variables);
+        let step = step.run_env(&variables).run_env(&once);
         if step.name == AGENTS {
             frameworks
                 .take()
@@ -41,75 +43,42 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn steps(nextest: bool) -> Vec<Step> {
+    let clippy = "clippy --workspace --all-targets --locked -- -D warnings";
+    // `--tests` leaves the documentation's examples to their own step.
     let tests = if nextest {
-        Step::cargo(
-            "tests",
-            &[
-                "nextest",
-                "run",
-                "--workspace",
-                "--locked",
-                "--no-fail-fast",
-            ],
-        )
+        "nextest run --workspace --locked --no-fail-fast"
     } else {
-        // `--tests` leaves the documentation's examples to their own step.
-        Step::cargo(
-            "tests",
-            &[
-                "test",
-                "--workspace",
-                "--locked",
-                "--lib",
-                "--bins",
-                "--tests",
-            ],
-        )
+        "test --workspace --locked --lib --bins --tests"
     };
-    let lints = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ];
     vec![
-        Step::cargo("format", &["fmt", "--all", "--check"]),
-        Step::cargo("lints", &lints),
-        tests,
-        Step::cargo("examples", &["test", "--doc", "--workspace", "--locked"]),
-        Step::cargo(
-            "documentation",
-            &["doc", "--no-deps", "--workspace", "--locked"],
-        )
-        .env("RUSTDOCFLAGS", "-D warnings"),
+        cargo("format", "fmt --all --check"),
+        cargo("lints", clippy),
+        cargo("tests", tests),
+        cargo("examples", "test --doc --workspace --locked"),
+        cargo("documentation", "doc --no-deps --workspace --locked")
+            .env("RUSTDOCFLAGS", "-D warnings"),
         // Its test runs above as well; here it stands alone, so that its message is the last one.
-        Step::cargo(
+        cargo(
             "generated files",
-            &["test", "--workspace", "--locked", "--test", "contracts"],
+            "test --workspace --locked --test contracts",
         ),
-        Step::cargo(
-            "conformance",
-            &["run", "--locked", "--package", "xtask", "--", "conformance"],
-        ),
-        Step::cargo(
-            AGENTS,
-            &[
-                "run",
-                "--locked",
-                "--package",
-                "xtask",
-                "--",
-                "agents",
-                "--quick",
-            ],
-        ),
+        chore("corpus", "corpus openapi --small"),
+        chore("conformance", "conformance"),
+        chore(AGENTS, "agents --quick"),
     ]
 }
 
-/// What was done, how long it took, and where it stopped.
+/// A step that is a command of cargo.
+fn cargo(name: &'static str, line: &str) -> Step {
+    Step::cargo(name, &line.split(' ').collect::<Vec<_>>())
+}
+
+/// A step that is another chore of this program.
+fn chore(name: &'static str, line: &str) -> Step {
+    cargo(name, &format!("run --locked --package xtask -- {line}"))
+}
+
+/// Summarizes the steps, the time that each took, and the one that failed.
 fn summary(times: &[(&str, Duration)], failed: Option<&str>) -> String {
     let mut text = String::from("\n");
     // Writing to a text cannot fail.

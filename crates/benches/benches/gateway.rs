@@ -1,5 +1,5 @@
-//! What the gateway costs over the wire: beside a bare server that does nothing, beside the store alone,
-//! and beside other programs that make a keyed write durable. Every pair is measured in turns.
+//! Cost of the gateway over the wire: compared with a bare server that does nothing, with the store alone, and with other programs that
+//! make a keyed write durable. Every pair is measured in turns.
 
 use std::io::Result;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use countersign_benches::peers::Programs;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_testkit::postgres::TempPostgres;
 
-/// How much is measured.
+/// Amount of measuring.
 #[derive(Clone, Copy)]
 struct Effort {
     rounds: usize,
@@ -137,7 +137,7 @@ async fn records(programs: &Programs, effort: Effort) -> Result<()> {
     Ok(())
 }
 
-/// Records a second that the store commits for so many callers.
+/// Returns the records a second that the store commits for this number of callers.
 async fn appends(store: &Arc<SqliteStore>, callers: u64, each: u64) -> f64 {
     let begun = std::time::Instant::now();
     let mut running = tokio::task::JoinSet::new();

@@ -1,4 +1,4 @@
-//! What durability costs: calls beside the same bytes committed without anything around them, in turns.
+//! Cost of durability: calls compared with the same bytes committed without anything around them, in turns.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_testkit::postgres::TempPostgres;
 
-/// How much is measured.
+/// Amount of measuring.
 #[derive(Clone, Copy)]
 struct Effort {
     rounds: usize,
@@ -236,7 +236,7 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// What a folder's files hold.
+/// Returns the total size of the files in a folder.
 fn size(folder: &Path) -> usize {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = files.filter_map(|file| file.metadata().ok().map(|data| data.len()));

@@ -1,10 +1,9 @@
-//! `cargo xtask bench`: one table of what binding and executing cost, with the targets.
+//! `cargo xtask bench`: one table of the costs of binding and executing, with the targets.
 //!
-//! Times and ratios are criterion's, of the run before this one. Beside them stand the two ratios
-//! that have a target, measured in turns: a round of ours, a round of the peer, in alternating
-//! order, and the median over the rounds. A machine that is busy with something else slows both
-//! sides of a round, so this ratio holds where the others drift: it decides what is over its target.
-//! Nothing here fails for being slow.
+//! Times and ratios are criterion's, of the run before this one. Beside them stand the two ratios that have a target, measured in turns: a
+//! round of ours, a round of the peer, in alternating order, and the median over the rounds. A machine that is busy with something else
+//! slows both sides of a round, so this ratio is stable while the others drift: it decides which figures are over their target. Nothing
+//! here fails for being slow.
 
 use std::fs;
 use std::hint::black_box;
@@ -17,7 +16,7 @@ use countersign_benches::hostile;
 use countersign_benches::work::{self, Binding, Executing};
 use serde_json::Value;
 
-/// How much is measured in turns.
+/// Amount of measuring in turns.
 struct Effort {
     rounds: usize,
     passes: usize,
@@ -74,8 +73,7 @@ fn executing(table: &mut Table) {
     table.row(["look a tool up", &time(look_up), "", "", "", ""]);
 }
 
-/// Criterion's median of the time a call took. None where it has not measured that yet, which the
-/// table shows as a gap.
+/// Returns criterion's median of the time a call took; `None` if it has not measured that yet, which the table shows as a gap.
 fn estimate(id: &str, count: usize) -> Option<Duration> {
     // Criterion writes beside the folder that cargo gives every bench.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("criterion");
@@ -167,7 +165,7 @@ fn time(time: Option<Duration>) -> String {
     }
 }
 
-/// What a figure should be.
+/// Target of a figure.
 #[derive(Clone, Copy)]
 enum Target {
     AtMost(f64),

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 /// One call: the schema of its tool and the text of its arguments.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Which of [`schemas`] it is for.
+    /// Index of its tool in [`schemas`].
     pub tool: usize,
     /// Its arguments.
     pub value: Value,
-    /// The same as a model writes them: strict JSON, every third over several lines.
+    /// Its arguments as a model writes them: strict JSON, every third over several lines.
     pub text: String,
 }
 
-/// How many calls there are for each tool.
+/// Number of calls for each tool.
 const CALLS_PER_TOOL: usize = 20;
 
 /// All calls, tool by tool.

@@ -1,4 +1,4 @@
-//! The same calls with what models get wrong, one kind of damage a call, round and round.
+//! The same calls with typical mistakes of models, one kind of damage per call, in rotation.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,20 @@ use serde_json::Value;
 
 use crate::calls::Call;
 
-/// What is wrong with a text.
+/// Kind of damage to a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
     /// It stands in a Markdown fence.
     Fence,
     /// It stands in prose.
     Prose,
-    /// Its texts are in single quotes.
+    /// Its strings are in single quotes.
     SingleQuotes,
     /// There are commas with nothing behind them.
     TrailingCommas,
     /// Its keys have no quotes.
     BareKeys,
-    /// Its numbers and flags are texts.
+    /// Its numbers and flags are strings.
     Texts,
     /// It is a Python dictionary: single quotes, `True` and `False`.
     Python,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// One such text, with the schema it is bound against.
 #[derive(Debug, Clone)]
 pub struct Hostile {
-    /// What it aims at.
+    /// Weakness that it aims at.
     pub name: &'static str,
     /// The schema.
     pub schema: Value,
@@ -14,7 +14,7 @@ pub struct Hostile {
     pub text: String,
 }
 
-/// How long the texts are, about.
+/// Approximate length of the texts.
 pub const BYTES: usize = 1024 * 1024;
 
 /// All of them.
@@ -84,7 +84,7 @@ pub fn all() -> Vec<Hostile> {
     ]
 }
 
-/// A list of what the union takes.
+/// A list of the union's values.
 fn list_of_nodes(union: &Value) -> Value {
     json!({
         "type": "array",

@@ -1,4 +1,4 @@
-//! What is measured of the stores: durable calls, replays, and the same bytes written without any of it.
+//! Measured work of the stores: durable calls, replays, and the same bytes written without any of it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -71,14 +71,14 @@ impl Calls {
         }
     }
 
-    /// Calls a second by so many callers, each with so many calls, each under a new key.
+    /// Returns the calls a second by this number of callers, each with `each` calls, each under a new key.
     pub async fn rate(self: &Arc<Self>, callers: usize, each: usize) -> f64 {
         let total = (callers * each) as u64;
         let first = self.next.fetch_add(total, Ordering::Relaxed);
         self.run(first, callers, each).await
     }
 
-    /// The same for keys that have been called: the first ones.
+    /// Returns the replays a second: calls under keys that have been called, the first ones.
     pub async fn replay_rate(self: &Arc<Self>, callers: usize, each: usize) -> f64 {
         self.run(0, callers, each).await
     }
@@ -113,7 +113,7 @@ impl Calls {
     }
 }
 
-/// So many a second.
+/// Returns the number a second.
 pub fn rate(count: usize, time: Duration) -> f64 {
     let count = u32::try_from(count).map_or(f64::INFINITY, f64::from);
     count / time.as_secs_f64()
@@ -126,11 +126,11 @@ pub struct RawSqlite {
 }
 
 impl RawSqlite {
-    /// Rows of so many bytes in this file.
+    /// Opens a table in this file, with rows of this number of bytes.
     ///
     /// # Panics
     ///
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn open(path: &Path, bytes: usize) -> Self {
         let connection = rusqlite::Connection::open(path).expect("a file can be made");
         connection
@@ -162,7 +162,7 @@ impl RawSqlite {
         Self { jobs, bytes }
     }
 
-    /// Commits a second by so many callers.
+    /// Returns the commits a second by this number of callers.
     pub async fn rate(&self, callers: usize, each: usize) -> f64 {
         let started = Instant::now();
         let mut running = tokio::task::JoinSet::new();
@@ -189,11 +189,11 @@ pub struct RawPostgres {
 }
 
 impl RawPostgres {
-    /// So many connections, rows of so many bytes.
+    /// Opens this number of connections, and a table with rows of this number of bytes.
     ///
     /// # Panics
     ///
-    /// Where the server does not answer.
+    /// If the server does not answer.
     pub async fn connect(url: &str, connections: usize, bytes: usize) -> Self {
         let mut clients = Vec::new();
         for _ in 0..connections {
@@ -212,11 +212,11 @@ impl RawPostgres {
         Self { clients, bytes }
     }
 
-    /// Commits a second by so many callers.
+    /// Returns the commits a second by this number of callers.
     ///
     /// # Panics
     ///
-    /// Where an insert fails.
+    /// If an insert fails.
     pub async fn rate(&self, callers: usize, each: usize) -> f64 {
         let started = Instant::now();
         let mut running = tokio::task::JoinSet::new();
@@ -248,6 +248,7 @@ pub fn entry(n: u64) -> Entry {
     let text = "x".repeat(600);
     let leaf = format!(r#"{{"act":"{text}","at":"{at}","id":"{id}","kind":"call","v":1}}"#);
     Entry {
+        sealed_under: None,
         id,
         user_id: format!("u_{}", n % 1_000),
         kind: RecordKind::Call,

@@ -1,9 +1,8 @@
 //! Inputs for measuring: calls as models write them, the same calls damaged, and texts that are made
 //! to be expensive. All of it is computed, the same on every machine; nothing is taken from anywhere.
 //!
-//! `work` is what is measured; `benches/estimates.rs` (criterion) and `benches/table.rs` (in turns)
-//! measure the same functions; `benches/ledger.rs` measures the stores and `benches/gateway.rs` the server.
-//! `cargo xtask bench` runs them all and prints tables.
+//! `work` has the measured functions; `benches/estimates.rs` (criterion) and `benches/table.rs` (in turns) measure the same ones;
+//! `benches/ledger.rs` measures the stores and `benches/gateway.rs` the server. `cargo xtask bench` runs them all and prints tables.
 
 pub mod calls;
 pub mod damage;

@@ -1,6 +1,5 @@
-//! A load on a server from outside: so many connections, each sending its next request when the last
-//! one was answered. The same for every server that is compared, and cheap, because it shares the
-//! machine with them.
+//! A load on a server from outside: this number of connections, each sending its next request when the last one was answered. It is the
+//! same for every server that is compared, and cheap, because it shares the machine with them.
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;
@@ -26,8 +25,8 @@ pub fn post(path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Requests a second over this many connections, each of which sends `each`. A request that is not
-/// answered with 2xx is an error: what is compared has to work.
+/// Returns the requests a second over this many connections, each of which sends `each`. A request that is not answered with 2xx is an
+/// error: a server that is compared has to work.
 pub async fn rate(
     server: SocketAddr,
     connections: u64,
@@ -59,19 +58,53 @@ pub async fn rate(
     Ok(per_second(connections * each, begun.elapsed()))
 }
 
-/// So many things in so much time.
+/// The time of every request over this many connections, each of which sends `each`.
+pub async fn latencies(
+    server: SocketAddr,
+    connections: u64,
+    each: u64,
+    make: &MakeRequest,
+) -> Result<Vec<Duration>> {
+    let mut ready = Vec::new();
+    for _ in 0..connections {
+        let stream = TcpStream::connect(server).await?;
+        stream.set_nodelay(true)?;
+        ready.push(Connection::new(stream));
+    }
+    let mut running = JoinSet::new();
+    for mut connection in ready {
+        let make = make.clone();
+        running.spawn(async move {
+            let mut times = Vec::new();
+            for number in 0..each {
+                let request = make(number);
+                let begun = Instant::now();
+                connection.ask(&request).await?;
+                times.push(begun.elapsed());
+            }
+            Result::Ok(times)
+        });
+    }
+    let mut times = Vec::new();
+    while let Some(done) = running.join_next().await {
+        times.extend(done.map_err(Error::other)??);
+    }
+    Ok(times)
+}
+
+/// Returns the number a second.
 pub fn per_second(count: u64, time: Duration) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / time.as_secs_f64()
 }
 
-/// One request, and the text of its answer.
+/// Sends one request, and returns the text of its answer.
 pub async fn once(server: SocketAddr, request: &[u8]) -> Result<String> {
     let mut connection = Connection::new(TcpStream::connect(server).await?);
     connection.ask(request).await?;
     Ok(String::from_utf8_lossy(&connection.answer).into_owned())
 }
 
-/// A connection that is kept, and what it has received.
+/// A connection that is kept, and the bytes that it has received.
 struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
@@ -111,7 +144,7 @@ impl Connection {
     }
 }
 
-/// Where the first answer in what was received ends, once all of it is there.
+/// Finds the end of the first answer in the bytes received; `None` until all of it is there.
 fn answer_end(received: &[u8]) -> Result<Option<usize>> {
     let Some(head) = find(received, b"\r\n\r\n") else {
         return Ok(None);

@@ -8,18 +8,18 @@ use std::process::Command;
 use crate::load::{once, post};
 use crate::process::{Server, free_address};
 
-/// Where programs are found.
+/// Folders of the programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// Our own, and the bare ones, built with optimisation.
     pub release: PathBuf,
-    /// With `node_modules` and `venv` in it, as `cargo xtask bench` sets it up.
+    /// Folder with `node_modules` and `venv`, as `cargo xtask bench` sets it up.
     pub peers: PathBuf,
 }
 
 /// Restate: its server, and the program that it calls.
 pub struct Restate {
-    /// Where callers are served.
+    /// Server that callers use.
     pub ingress: Server,
     _service: Server,
 }
@@ -57,6 +57,20 @@ impl Programs {
         let address = free_address()?;
         let mut command = Command::new(self.release.join("bare_axum"));
         command.arg(address.to_string()).arg(answer);
+        Server::start(command, address).await
+    }
+
+    /// The gateway over the service at this address, with evidence `off`, `batched` or `required`.
+    pub async fn upstream_gateway(
+        &self,
+        service: SocketAddr,
+        evidence: &str,
+        folder: &Path,
+    ) -> Result<Server> {
+        let address = free_address()?;
+        let mut command = Command::new(self.release.join("upstream_gateway"));
+        command.arg(address.to_string()).arg(service.to_string());
+        command.arg(evidence).arg(folder);
         Server::start(command, address).await
     }
 

@@ -10,9 +10,9 @@ use tokio::net::TcpStream;
 /// A server that runs until it is dropped.
 pub struct Server {
     child: Child,
-    /// Where it listens.
+    /// Address that it listens at.
     pub address: SocketAddr,
-    /// From its start until it first answered a connection.
+    /// Time from its start until it first answered a connection.
     pub ready_after: Duration,
 }
 
@@ -39,6 +39,23 @@ impl Server {
         Ok(server)
     }
 
+    /// CPU time of the process so far, all its threads together.
+    pub fn cpu(&self) -> Result<Duration> {
+        let mut spent = Duration::ZERO;
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            // A thread that has ended meanwhile has no figure any more.
+            let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else {
+                continue;
+            };
+            let nanoseconds = text
+                .split_whitespace()
+                .next()
+                .and_then(|it| it.parse().ok());
+            spent += Duration::from_nanos(nanoseconds.unwrap_or_default());
+        }
+        Ok(spent)
+    }
+
     /// Memory of the process that is in use now, in bytes.
     pub fn resident(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
@@ -59,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-/// An address at which nobody listens now.
+/// Returns an address at which no process listens now.
 pub fn free_address() -> Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

@@ -1,5 +1,5 @@
-//! What is measured: one pass over a set of calls, everything prepared before. Both harnesses run
-//! these functions, so that their figures are about the same thing.
+//! Measured work: one pass over a set of calls, with everything prepared before. Both harnesses run these functions, so that their figures
+//! are about the same thing.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Binding {
         }
     }
 
-    /// How many calls a pass has.
+    /// Returns the number of calls in a pass.
     pub fn count(&self) -> usize {
         self.calls.len()
     }
@@ -93,7 +93,7 @@ pub fn binder(schema: &Value) -> Binder {
     Binder::from_schema(schema, BindPolicy::default()).expect("a good schema")
 }
 
-/// A catalog of one read that does nothing, so that what is left is the executor.
+/// A catalog of one read that does nothing, so that only the executor is measured.
 pub struct Executing {
     catalog: Catalog,
     executor: Executor,
@@ -102,7 +102,7 @@ pub struct Executing {
 }
 
 impl Executing {
-    /// How many calls a pass has.
+    /// Number of calls in a pass.
     pub const COUNT: usize = 200;
 
     /// Prepares the catalog, the executor and a runtime of one thread.

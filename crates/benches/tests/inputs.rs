@@ -1,4 +1,4 @@
-//! The inputs are what they claim to be: a measurement of something else would mislead.
+//! The inputs match their description: a measurement of something else would mislead.
 
 use countersign::contract::BindStatus;
 use countersign::contract::tool::BindPolicy;
@@ -33,7 +33,7 @@ fn calls_are_exact_and_valid() {
     }
 }
 
-/// Every damaged call is read as what it was before the damage; one that ends early is not run.
+/// Every damaged call is bound to its original arguments; one that ends early is not run.
 #[test]
 fn damage_is_undone() {
     let binders = binders();

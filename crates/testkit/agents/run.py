@@ -54,6 +54,8 @@ class Framework:
     """Scenarios that the framework has no means for."""
     sessions: bool = False
     """True if a form needs a server that keeps sessions."""
+    everything: bool = False
+    """True if the story over servers of others is played with it. One framework is enough: it is about what is behind the gateway."""
     era: str | None = None
     """The era of the protocol, for a bare client."""
     scenarios: dict | None = None
@@ -89,7 +91,7 @@ def bare(era, quick=(), **more):
 
 FRAMEWORKS = {
     "openai-agents": python(
-        "agents", "openai_agents_driver.py", "openai_agents.py", quick="responses", without=("form",)
+        "agents", "openai_agents_driver.py", "openai_agents.py", quick="responses", everything=True, without=("form",)
     ),
     "agent-framework": python(
         "agents", "agent_framework_driver.py", "agent_framework_agent.py", hints=True, without=("form",)

@@ -12,6 +12,7 @@ import socket
 import subprocess
 from functools import partial
 
+from everything import everything
 from stage import ENVIRONMENT, EXAMPLES, START_SECONDS, TURN_SECONDS, Failed, approvals, need
 
 CLIENT_SECONDS = 2
@@ -300,12 +301,16 @@ def full(framework):
     """Every scenario by name: the story in each dialect, once with streams, and the others."""
     found = {f"story-{dialect}": partial(story, dialect=dialect) for dialect in framework.dialects}
     found["story-stream"] = partial(story, dialect=framework.dialects[0], stream=True)
-    return found | FULL
+    return found | FULL | over_all(framework)
+
+
+def over_all(framework):
+    return {"everything": everything} if framework.everything else {}
 
 
 def quick(framework):
     """The least that says that a framework works: fifteen steps in one dialect, with a yes and a no of the user; a lost answer,
-    a retry and a duplicate; a write that is meant twice; keys; a restart."""
+    a retry and a duplicate; a write that is meant twice; keys; a restart; and with one framework the story over servers of others."""
     dialect, _, stream = framework.quick.partition("-")
     return {
         "shop": partial(approval, notes="deny", dialect=dialect, stream=bool(stream)),
@@ -313,7 +318,7 @@ def quick(framework):
         "intended-parallel": INTENDED["intended-parallel"],
         "key": key,
         "restart": restart,
-    }
+    } | over_all(framework)
 
 
 SETS = {"full": full, "quick": quick}

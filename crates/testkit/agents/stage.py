@@ -22,8 +22,8 @@ sys.path.append(str(EXAMPLES))
 
 import approvals  # noqa: E402 - of the examples: pages, examples and tests have the same code
 
-START_SECONDS = 60
-TURN_SECONDS = 60
+START_SECONDS = 180
+TURN_SECONDS = 180
 SETTLE_SECONDS = 3
 
 ENVIRONMENT = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}

@@ -460,6 +460,28 @@ def writes(model):
     see["notes"] = len(set(re.findall(r"\bn_\d+", notes)))
 
 
+@_script(16)
+def everything(model):
+    """Four rounds over four servers; what becomes of each call is read and told, and never tried again."""
+    rounds = []
+    model.read["rounds"] = rounds
+    for number in range(1, 5):
+        calls = {
+            "catalog.search_offers": {"query": "wireless earbuds", "ships_to": "DE", "currency": "EUR"},
+            "weather.forecast": {"city": "Berlin"},
+            "desk.open_ticket": {"title": f"round {number}"},
+            "parcel.track": {"parcel": f"P-{number}"},
+        }
+        ends = {}
+        for tool, arguments in calls.items():
+            text = yield Call(tool.replace(".", "_"), arguments)
+            ends[tool] = code(text) or "OK"
+            model.steps += 1
+        rounds.append(ends)
+        if number < 4:
+            yield Say(model.report(16))
+
+
 @_script(2)
 def hello(model):
     """One write and one read."""
@@ -563,5 +585,5 @@ def _with(member):
 
 SCRIPTS = {
     script.__name__: script
-    for script in (shop, writes, hello, form, pause, twice, between, parallel, turns, once)
+    for script in (shop, writes, everything, hello, form, pause, twice, between, parallel, turns, once)
 }

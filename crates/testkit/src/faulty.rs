@@ -10,19 +10,19 @@ use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
     CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
     IndexEntry, Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow,
-    Pace, PaceAnswer, PaceKey, Paces, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan,
-    Scope, Sequencing, Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit,
-    TextQuery, Texts, Vitals, WrappedKey,
+    LostKeyFn, OpenDocument, OpenPlace, Pace, PaceAnswer, PaceKey, Paces, PotRow, Pots,
+    ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoreVitals,
+    StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
 use countersign_evidence::tile::TileId;
 use jiff::Timestamp;
 
-/// What is asked of a store.
+/// Kind of operation on a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// How a key stands.
+    /// A look-up of a key's state.
     Lookup,
     /// A claim before an effect.
     Claim,
@@ -30,26 +30,26 @@ pub enum Op {
     Commit,
     /// A record alone.
     Append,
-    /// Documents.
+    /// A read of documents.
     Read,
-    /// Users' keys.
+    /// A read or write of users' keys.
     Keys,
-    /// Money that is set aside, or given back.
+    /// A reservation in a budget, or its release.
     Reserve,
-    /// Calls that are counted.
+    /// A call counted against a rate limit.
     Pace,
-    /// Texts that are searched.
+    /// A search of texts.
     Texts,
     /// Everything else.
     Other,
 }
 
-/// When a store fails.
+/// Moment at which a store fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// Before anything was done.
     Before,
-    /// When everything was done.
+    /// After everything was done.
     After,
 }
 
@@ -80,7 +80,7 @@ impl FaultyStore {
         }
     }
 
-    /// Hands out records with this change, as if somebody had edited the store.
+    /// Hands out records with this change, as if an attacker had edited the store.
     pub fn changing_records(
         mut self,
         change: impl Fn(&mut StoredRecord) + Send + Sync + 'static,
@@ -187,6 +187,15 @@ impl Documents for FaultyStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<usize, Error>> {
         guarded!(self, Read, count_open(collection, after, limit))
+    }
+
+    fn open_documents<'a>(
+        &'a self,
+        collection: &'a str,
+        after: &'a OpenPlace,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<OpenDocument>, Error>> {
+        guarded!(self, Read, open_documents(collection, after, limit))
     }
 }
 
@@ -313,6 +322,10 @@ impl Keyring for FaultyStore {
         new: WrappedKey,
     ) -> BoxFuture<'a, Result<bool, Error>> {
         guarded!(self, Keys, rewrap(user_id, old, new))
+    }
+
+    fn on_lost_key(&self, told: LostKeyFn) {
+        self.inner.on_lost_key(told);
     }
 }
 

@@ -1,10 +1,10 @@
-//! What every store has to pass: one list of cases over the traits of [`countersign::ledger`].
+//! Test cases that every store has to pass, over the traits of [`countersign::ledger`].
 //!
-//! A store's own tests say how one is opened ([`Fixture`]) and call [`ledger_contract!`](crate::ledger_contract),
-//! which makes a test of every case. [`lockstep`] compares a store with the model in memory.
+//! A store's own tests say how a store is opened ([`Fixture`]) and call [`ledger_contract!`](crate::ledger_contract), which makes a test of
+//! every case. [`lockstep`] compares a store with the model in memory.
 //!
-//! No case waits. What has to be over is given no time at all, a lease or a retention of zero, because a
-//! database has a clock of its own; only where a fixture lends its clock is the rest of a case done.
+//! No case waits for time to pass. A lease or a retention that has to be over is zero, because a database has a clock of its own; a case
+//! that needs more time to pass runs in full only if the fixture lends its clock.
 
 use std::any::Any;
 use std::fmt;
@@ -20,6 +20,7 @@ mod approvals;
 pub mod build;
 mod claims;
 mod documents;
+mod erased;
 mod erasure;
 mod holds;
 mod installation;
@@ -53,7 +54,7 @@ pub struct Fresh {
 }
 
 impl Fresh {
-    /// By itself.
+    /// Wraps a store, without replica and clock.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -75,7 +76,7 @@ impl Fresh {
         self
     }
 
-    /// What has to live as long as the store, such as its folder; it is dropped after the store.
+    /// Keeps something alive as long as the store, such as its folder; it is dropped after the store.
     pub fn keeping(mut self, kept: impl Any + Send + Sync) -> Self {
         self.kept = Some(Box::new(kept));
         self
@@ -100,7 +101,7 @@ impl fmt::Debug for Fresh {
     }
 }
 
-/// One thing that every store does.
+/// One test case that every store has to pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     /// Its name, after that of its group.
@@ -118,7 +119,7 @@ pub const CASES: &[Case] = crate::ledger_contract!(@list cases ());
 ///
 /// # Panics
 ///
-/// Where the store does not do what the case says.
+/// If the store does not do what the case says.
 pub fn run(fixture: &impl Fixture, name: &str) {
     let case = CASES.iter().find(|case| case.name == name);
     let case = case.expect("the name of a case");
@@ -129,7 +130,7 @@ pub fn run(fixture: &impl Fixture, name: &str) {
     });
 }
 
-/// Runs so many tasks at once; their results in order.
+/// Runs this number of tasks at once, and returns their results in order.
 async fn race<T, F>(tasks: usize, task: impl Fn(usize) -> F) -> Result<Vec<T>, Error>
 where
     T: Send + 'static,
@@ -303,6 +304,21 @@ macro_rules! ledger_contract {
                 a_hold_forbids_an_erasure
                 nobody_is_forgotten_too
                 a_user_may_come_back
+                nothing_of_a_user_comes_back_under_a_destroyed_key
+                a_record_under_a_destroyed_key_is_kept_without_its_user
+                what_is_shared_is_written_without_the_user
+                a_commit_sent_again_after_an_erasure_brings_nothing_back
+                a_key_without_a_name_is_the_only_one
+                whoever_holds_a_destroyed_key_is_told
+                racing_calls_of_an_erased_user_leave_nothing
+            }
+            erased {
+                a_write_of_a_user_erased_meanwhile_is_not_made
+                an_effect_of_a_user_erased_meanwhile_is_recorded
+                a_read_of_a_user_erased_meanwhile_leaves_no_name
+                a_process_that_has_not_heard_writes_nothing
+                racing_calls_and_erasures_leave_a_valid_log
+                a_named_record_without_a_key_is_found
             }
             pots {
                 what_is_reserved_is_spent_by_the_commit

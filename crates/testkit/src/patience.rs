@@ -45,7 +45,7 @@ pub fn until(mut is_so: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
 /// no deadline of its own.
 #[derive(Debug)]
 pub struct Watchdog {
-    /// Its end is what the watching thread waits for.
+    /// Dropped at the end, for which the watching thread waits.
     _alive: mpsc::Sender<()>,
 }
 

@@ -23,13 +23,13 @@ pub use programs::{Account, Failure, Programs};
 /// The variable that hands the server of a test run to the processes of its tests.
 pub const VARIABLE: &str = "COUNTERSIGN_TEST_POSTGRES";
 
-/// How often another port is tried where somebody was quicker to take the free one.
+/// Maximum number of ports that are tried, because another process can take a free port first.
 const STARTS_MAX: u32 = 5;
 
-/// What the server is told, below its port.
+/// Settings of the server, except its port.
 ///
-/// `fsync` stays on because the tests are about what is durable. A server that stops waits for connections
-/// that have not said who they are: not for long.
+/// `fsync` stays on because the tests are about durability. A server that stops waits for connections that have not authenticated yet, so
+/// their timeout is short.
 const SETTINGS: &str = "\
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
@@ -39,7 +39,7 @@ max_connections = 200
 authentication_timeout = 5s
 ";
 
-/// What stands between the owner and a server that nobody stops.
+/// Script that stops the server if its owner ends without doing so.
 ///
 /// `cat` ends when the owner's end of the pipe is closed.
 const WATCHER: &str = r#"
@@ -75,7 +75,7 @@ impl TempPostgres {
         }
     }
 
-    /// A running server, or why there is none.
+    /// Starts a server. Fails if PostgreSQL or an account for it is missing, or a program fails.
     pub fn try_start() -> Result<Self, Failure> {
         let programs = Programs::find()?;
         let account = Account::for_server()?;
@@ -229,7 +229,7 @@ pub fn shared_postgres() -> Shared {
     }
 }
 
-/// Makes a database whose name nobody else has and returns its address.
+/// Makes a database with a unique name and returns its address.
 fn fresh_database(psql: &Path, url: &str) -> String {
     let name = format!("countersign_{}", random_name());
     let mut create = Command::new(psql);

@@ -12,7 +12,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contracts")
 }
 
-/// What is wrong with a folder of contract files.
+/// Lists the faults of a folder of contract files.
 fn complaints(folder: &Path, expected: &[ContractFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in expected {
@@ -37,7 +37,7 @@ fn complaints(folder: &Path, expected: &[ContractFile]) -> Vec<String> {
     complaints
 }
 
-/// A11: what other languages read is what the types say.
+/// A11: the files for other languages match the types.
 #[test]
 fn contract_files_are_up_to_date() {
     let complaints = complaints(&folder(), &files());

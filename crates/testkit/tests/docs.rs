@@ -1,5 +1,5 @@
-//! What the pages say of the code is so: codes, limits and keywords are all there, links lead
-//! somewhere, and tests that are named exist.
+//! Checks that the pages are true of the code: codes, limits and keywords are all there, links lead somewhere, and tests that are named
+//! exist.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,15 @@ use countersign_contract::schema::ext;
 
 /// The pages that people read first.
 fn pages() -> Vec<PathBuf> {
-    let folders = ["", "docs", "docs/errors", "docs/rfc"];
+    let folders = [
+        "",
+        "docs",
+        "docs/errors",
+        "docs/rfc",
+        "examples",
+        "sdk/python",
+        "sdk/typescript",
+    ];
     let files = folders
         .iter()
         .flat_map(|folder| root().join(folder).read_dir().into_iter().flatten());
@@ -19,7 +27,7 @@ fn pages() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The texts and targets of the links in a page; what stands in code is no link.
+/// Returns the texts and targets of the links in a page, outside of code.
 fn links(page: &str) -> Vec<(&str, &str)> {
     let mut links = Vec::new();
     let mut code = false;
@@ -35,7 +43,7 @@ fn links(page: &str) -> Vec<(&str, &str)> {
     links
 }
 
-/// What is wrong with a link of a page in this folder.
+/// Returns the fault of a link of a page in this folder; `None` if it is valid.
 fn link_complaint(folder: &Path, text: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with('#') {
         return None;

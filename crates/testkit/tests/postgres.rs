@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use countersign_testkit::postgres::{Programs, TempPostgres, shared_postgres};
 
-/// What a statement answers, without headings.
+/// Runs a statement, and returns its output without headings.
 fn ask(url: &str, statement: &str) -> String {
     let psql = Programs::find()
         .expect("the server is there, so is its client")

@@ -9,7 +9,7 @@ use std::process::Command;
 use countersign_contract::{ConflictReason, ErrorCode, FaultSource, ReplyEnvelope};
 use serde_json::{Value, json};
 
-/// What the enum says of a code: name, HTTP status, retry class, summary.
+/// Returns the codes that the enum has: name, HTTP status, retry class, summary.
 fn codes_of_the_enum() -> Value {
     let row = |code: ErrorCode| {
         json!({
@@ -33,7 +33,7 @@ fn differing(a: &BTreeSet<String>, b: &BTreeSet<String>, in_a: &str, in_b: &str)
     only_a.chain(only_b).collect()
 }
 
-/// What is wrong with the page of a code.
+/// Lists the faults of the page of a code.
 fn page_complaints(code: ErrorCode, page: &str) -> Vec<String> {
     let mut wanted = vec![
         format!("# {code}\n"),
@@ -159,7 +159,7 @@ fn a_page_with_gaps_is_found() {
     }
 }
 
-/// Where a crate stands, and which crates of the workspace it may use.
+/// Layer of a crate, and the crates of the workspace that it may use.
 struct Room {
     layer: Layer,
     uses: &'static [&'static str],
@@ -172,16 +172,17 @@ enum Layer {
     Pure,
     /// The chain itself: no network, no database.
     Mechanism,
-    /// Everything that touches the world, and what is made for development.
+    /// Everything that touches the world, and tools for development.
     Edge,
 }
 
-/// What tools around the product may use.
+/// Crates that tools around the product may use.
 const ALL: &[&str] = &[
     "countersign",
     "countersign-args",
     "countersign-commerce",
     "countersign-config",
+    "countersign-console",
     "countersign-contract",
     "countersign-evidence",
     "countersign-gateway",
@@ -232,14 +233,28 @@ fn room(package: &str) -> Option<Room> {
             &["countersign", "countersign-args", "countersign-evidence"],
             &["countersign-store", "countersign-testkit"],
         ),
+        // Pages for people: they ask the gateway, and nobody else.
+        "countersign-console" => (
+            Layer::Edge,
+            &["countersign", "countersign-gateway"],
+            &["countersign-evidence", "countersign-testkit"],
+        ),
         // Tools of others: they call services, and know neither a wire nor a store.
         "countersign-upstream" => (
             Layer::Edge,
             &["countersign", "countersign-args", "countersign-contract"],
-            &["countersign-store", "countersign-testkit"],
+            &[
+                "countersign-evidence",
+                "countersign-store",
+                "countersign-testkit",
+            ],
         ),
         // The settings as data, those of upstreams and their tools among them: it reads no file and no environment.
-        "countersign-config" => (Layer::Edge, &["countersign-upstream"], &[]),
+        "countersign-config" => (
+            Layer::Edge,
+            &["countersign-contract", "countersign-upstream"],
+            &[],
+        ),
         // Small on purpose: whoever checks our evidence has to be able to read what checks it.
         "countersign-verifier" => (
             Layer::Edge,
@@ -253,6 +268,7 @@ fn room(package: &str) -> Option<Room> {
                 "countersign-args",
                 "countersign-commerce",
                 "countersign-config",
+                "countersign-console",
                 "countersign-contract",
                 "countersign-evidence",
                 "countersign-gateway",
@@ -276,6 +292,7 @@ fn room(package: &str) -> Option<Room> {
 
 /// Outside crates that a layer below this one may not use.
 const FENCED: &[(&str, Layer)] = &[
+    ("askama", Layer::Edge),
     ("axum", Layer::Edge),
     ("reqwest", Layer::Edge),
     ("rmcp", Layer::Edge),
@@ -286,7 +303,7 @@ const FENCED: &[(&str, Layer)] = &[
     ("tokio", Layer::Mechanism),
 ];
 
-/// What is wrong with the arrows of a workspace, from the output of `cargo metadata --no-deps`.
+/// Lists the forbidden dependencies of a workspace, from the output of `cargo metadata --no-deps`.
 fn layer_complaints(metadata: &Value) -> Vec<String> {
     let mut complaints = Vec::new();
     let packages: BTreeMap<&str, &Value> = list(metadata, "packages")
@@ -388,8 +405,8 @@ fn a_wrong_arrow_is_found() {
     );
 }
 
-/// What is wrong with one source file. The cases of a macro's refusals (`tests/ui/`) are input, not
-/// sources, and their lines are counted in what the compiler says of them: they need no opening.
+/// Lists the faults of one source file. The cases of a macro's refusals (`tests/ui/`) are input, not sources, and the expected compiler
+/// output counts their lines: they need no opening.
 fn source_complaints(path: &Path, source: &str) -> Vec<String> {
     // Put together here, or this file would be the first to match.
     let forbidden = [["#[", "ignore"].concat(), ["to", "do!("].concat()];

@@ -1,5 +1,4 @@
-//! Approvals (A13) through real executors, as several processes have them: what is promised about single
-//! use is a promise about the store's commits.
+//! Approvals (A13) through real executors, as several processes have them: single use depends on the store's commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,10 +26,10 @@ use serde_json::json;
 
 use super::{Checked, Fresh, all_records, race};
 
-/// How often a race is run: each could go well by luck.
+/// Number of rounds of a race, because a single one could pass by luck.
 const ROUNDS: usize = 6;
 
-/// How many calls race.
+/// Number of calls that race.
 const CALLERS: usize = 6;
 
 const COUNTS: Collection = Collection::of_user("count");
@@ -76,7 +75,7 @@ impl Processes {
         Self::made(fresh, effect, &Confirmation::Always)
     }
 
-    /// With two approvers for every call.
+    /// Makes processes with two approvers for every call.
     fn strict(fresh: &Fresh) -> Self {
         let policy: Arc<dyn Authorizer> = Arc::new(FourEyes);
         Self::under(fresh, Effect::Write, &Confirmation::Never, &policy)
@@ -213,7 +212,7 @@ pub(super) async fn unkeyed_writes_of_a_model_happen_once(fresh: &Fresh) -> Chec
     Ok(())
 }
 
-/// One runs; the others change nothing and are asked about, all with one new question.
+/// Checks that of racing calls one runs; the others change nothing and are asked about, all with one new question.
 async fn one_of_many_gets_it(fresh: &Fresh, effect: Effect, keyed: bool) -> Checked {
     let processes = Processes::of(fresh, effect);
     for round in 1..=ROUNDS {
@@ -241,27 +240,27 @@ async fn one_of_many_gets_it(fresh: &Fresh, effect: Effect, keyed: bool) -> Chec
     Ok(())
 }
 
-/// Without keys, where the effect is in the store.
+/// Racing calls without keys, with an effect in the store.
 pub(super) async fn racing_writes_use_an_approval_once(fresh: &Fresh) -> Checked {
     one_of_many_gets_it(fresh, Effect::Write, false).await
 }
 
-/// With a key each, where the effect is in the store.
+/// Racing calls with a key each, with an effect in the store.
 pub(super) async fn racing_keyed_writes_use_an_approval_once(fresh: &Fresh) -> Checked {
     one_of_many_gets_it(fresh, Effect::Write, true).await
 }
 
-/// Without keys, where the effect is elsewhere.
+/// Racing calls without keys, with an external effect.
 pub(super) async fn racing_effects_elsewhere_use_an_approval_once(fresh: &Fresh) -> Checked {
     one_of_many_gets_it(fresh, Effect::External, false).await
 }
 
-/// With a key each, where the effect is elsewhere.
+/// Racing calls with a key each, with an external effect.
 pub(super) async fn racing_keyed_effects_elsewhere_use_an_approval_once(fresh: &Fresh) -> Checked {
     one_of_many_gets_it(fresh, Effect::External, true).await
 }
 
-/// The same call from many processes at once is one question.
+/// The same call from many processes at once makes one question.
 pub(super) async fn racing_questions_are_one(fresh: &Fresh) -> Checked {
     let processes = Processes::of(fresh, Effect::Write);
     let replies = race(CALLERS, |n| {
@@ -276,7 +275,7 @@ pub(super) async fn racing_questions_are_one(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// Of a yes and a no at the same moment one counts, and one record says which.
+/// Of a racing approval and denial one counts, and one record says which.
 pub(super) async fn racing_answers_count_once(fresh: &Fresh) -> Checked {
     let processes = Processes::of(fresh, Effect::Write);
     for round in 0..ROUNDS {
@@ -431,7 +430,7 @@ impl Authorizer for FourEyes {
     }
 }
 
-/// A process that starts later knows what was asked and answered before.
+/// Questions and answers survive a restart: a process that starts later knows them.
 pub(super) async fn questions_and_answers_survive_a_restart(fresh: &Fresh) -> Checked {
     let before = Processes::of(fresh, Effect::Write);
     let reply = call(&before.nth(0), None).await;

@@ -1,4 +1,4 @@
-//! Small builders: what a case does not mention has a plain value.
+//! Small builders: a part that a case does not mention has a plain value.
 
 #![expect(
     clippy::missing_panics_doc,
@@ -24,7 +24,7 @@ pub const HOUR: Duration = Duration::from_hours(1);
 /// The least that every store tells apart.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// One tick before it is over.
+/// Returns the duration less one tick.
 pub const fn almost(all: Duration) -> Duration {
     all.saturating_sub(TICK)
 }
@@ -58,7 +58,7 @@ pub const fn fingerprint(n: u8) -> [u8; 32] {
     [n; 32]
 }
 
-/// What tells the `n`th arguments apart.
+/// Returns the parts that distinguish the `n`th arguments.
 pub fn parts(n: u8) -> Vec<u8> {
     vec![b'p', n]
 }
@@ -84,11 +84,12 @@ pub fn request(scope: &Scope) -> ClaimRequest {
         lease: HOUR,
         attempts_max: 10,
         request_id: request_id("req_1"),
+        sealed_under: None,
         spend: None,
     }
 }
 
-/// The same, by an owner whose lease is over at once.
+/// A claim by an owner whose lease is over at once.
 pub fn lost(scope: &Scope, recovery: Recovery) -> ClaimRequest {
     ClaimRequest {
         recovery,
@@ -97,7 +98,7 @@ pub fn lost(scope: &Scope, recovery: Recovery) -> ClaimRequest {
     }
 }
 
-/// What `n`th arguments ask for.
+/// Returns the request with the `n`th arguments.
 pub fn with_arguments(n: u8, request: ClaimRequest) -> ClaimRequest {
     ClaimRequest {
         fingerprint: fingerprint(n),
@@ -116,24 +117,30 @@ pub async fn claimed(store: &dyn Store, request: &ClaimRequest) -> Result<Claim,
 pub fn ours(answer: ClaimAnswer) -> Claim {
     match answer {
         ClaimAnswer::Ours(claim) => claim,
-        ClaimAnswer::Held(_) | ClaimAnswer::Exhausted { .. } | ClaimAnswer::Over(_) => {
+        ClaimAnswer::Held(_)
+        | ClaimAnswer::Exhausted { .. }
+        | ClaimAnswer::Over(_)
+        | ClaimAnswer::Erased => {
             unreachable!("the scope should be ours: {answer:?}")
         }
     }
 }
 
-/// How a scope stands that a claim must not get.
+/// Returns the state of a scope that a claim must not get.
 #[track_caller]
 pub fn held(answer: ClaimAnswer) -> Held {
     match answer {
         ClaimAnswer::Held(held) => held,
-        ClaimAnswer::Ours(_) | ClaimAnswer::Exhausted { .. } | ClaimAnswer::Over(_) => {
+        ClaimAnswer::Ours(_)
+        | ClaimAnswer::Exhausted { .. }
+        | ClaimAnswer::Over(_)
+        | ClaimAnswer::Erased => {
             unreachable!("the scope should be held: {answer:?}")
         }
     }
 }
 
-/// How a scope stands that a commit must not get.
+/// Returns the state of a scope that a commit must not get.
 #[track_caller]
 pub fn stands(answer: CommitAnswer) -> Held {
     match answer {
@@ -141,13 +148,14 @@ pub fn stands(answer: CommitAnswer) -> Held {
         CommitAnswer::Committed
         | CommitAnswer::Moved { .. }
         | CommitAnswer::Fenced
+        | CommitAnswer::Erased
         | CommitAnswer::Lapsed => {
             unreachable!("the scope should be held: {answer:?}")
         }
     }
 }
 
-/// How a scope stands that must have been taken.
+/// Looks up the state of a scope that must have been taken.
 pub async fn seen(store: &dyn Store, scope: &Scope) -> Result<Held, Error> {
     let held = store.lookup(scope).await?;
     Ok(held.expect("the scope was taken"))
@@ -169,7 +177,7 @@ pub fn failed(reply: &str) -> Outcome {
     }
 }
 
-/// Success with an answer that nobody will see.
+/// Success with an answer that has expired already.
 pub fn succeeded_long_ago() -> Outcome {
     Outcome::Succeeded {
         reply: b"gone".to_vec(),
@@ -177,12 +185,12 @@ pub fn succeeded_long_ago() -> Outcome {
     }
 }
 
-/// How a scope stands that has succeeded.
+/// Returns the state of a scope that has succeeded.
 pub fn has_succeeded(reply: &str) -> HeldState {
     HeldState::Succeeded(reply.as_bytes().into())
 }
 
-/// How a scope stands that has failed for good.
+/// Returns the state of a scope that has failed for good.
 pub fn has_failed(reply: &str) -> HeldState {
     HeldState::Failed(reply.as_bytes().into())
 }
@@ -239,7 +247,7 @@ pub fn take(scope: &Scope, after: u32, outcome: Outcome, record: &str) -> Commit
     take_with(1, scope, after, outcome, record)
 }
 
-/// The same, for the `n`th arguments.
+/// A take of a scope for the `n`th arguments.
 pub fn take_with(n: u8, scope: &Scope, after: u32, outcome: Outcome, record: &str) -> Commit {
     Commit {
         key: Some(KeyChange::Take {
@@ -318,7 +326,7 @@ pub fn entry(id: &str, user_id: &str) -> Entry {
     entry_at(0, id, user_id)
 }
 
-/// The same, so many seconds later. All of it is long ago for any store's clock.
+/// An entry this number of seconds later. Its time is long ago for any store's clock.
 pub fn entry_at(seconds: i64, id: &str, user_id: &str) -> Entry {
     let at = Timestamp::from_second(1_600_000_000).expect("it is in range");
     let at = at
@@ -328,6 +336,7 @@ pub fn entry_at(seconds: i64, id: &str, user_id: &str) -> Entry {
     let record = EvidenceRecord::new(RecordKind::Call, id.clone(), at.to_string());
     let record = serde_json::to_value(&record).expect("names and texts");
     Entry {
+        sealed_under: None,
         leaf: canonical::to_vec(&record).expect("it has no numbers that are too large"),
         payload: Some([b"sealed ", id.as_str().as_bytes()].concat()),
         id,

@@ -1,4 +1,4 @@
-//! A scope being taken and settled, with nobody lost on the way.
+//! A scope that is taken and settled, without a lost owner.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub(super) async fn a_claim_is_running_and_held_for_everybody_else(fresh: &Fresh
     Ok(())
 }
 
-/// A17: the arguments of the last claim are what the key stands for, unless it was released.
+/// A17: a key stands for the arguments of the last claim, unless that was released.
 pub(super) async fn a_claim_for_other_arguments_is_told_and_changes_nothing(
     fresh: &Fresh,
 ) -> Checked {
@@ -157,7 +157,7 @@ pub(super) async fn a_release_lets_the_same_call_take_it_again(fresh: &Fresh) ->
     Ok(())
 }
 
-/// A17: what was released had no effect, so the key takes the arguments of a corrected call and stands for those.
+/// A17: a claim that was released had no effect, so the key takes the arguments of a corrected call and stands for those.
 pub(super) async fn a_release_lets_other_arguments_take_it(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let asked = |arguments| with_arguments(arguments, request(&scope("k")));
@@ -196,7 +196,7 @@ pub(super) async fn a_release_lets_other_arguments_take_it(fresh: &Fresh) -> Che
     Ok(())
 }
 
-/// An owner that gave up without knowing leaves what a lost one leaves: its recovery decides, at once.
+/// An owner that gave up without knowing the effect counts as a lost one: its recovery decides, at once.
 pub(super) async fn an_abandoned_claim_is_taken_over_by_the_same_call_alone(
     fresh: &Fresh,
 ) -> Checked {

@@ -1,7 +1,7 @@
 //! Documents, their versions, and the shapes of their collections.
 
 use countersign::ledger::{
-    CommitAnswer, DocumentKey, DocumentWrite, Error, IndexEntry, Store, StoredDocument,
+    CommitAnswer, DocumentKey, DocumentWrite, Error, IndexEntry, OpenPlace, Store, StoredDocument,
 };
 use jiff::Timestamp;
 
@@ -98,7 +98,7 @@ pub(super) async fn a_read_that_is_out_of_date_stops_a_commit(fresh: &Fresh) -> 
     Ok(())
 }
 
-/// What was read and has not changed stops nothing, absent documents and shapes included.
+/// Reads that are still current do not stop a commit, absent documents and shapes included.
 pub(super) async fn reads_that_still_hold_stop_nothing(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let (cart, absent) = (document("cart", "c"), document("cart", "absent"));
@@ -113,7 +113,7 @@ pub(super) async fn reads_that_still_hold_stop_nothing(fresh: &Fresh) -> Checked
     Ok(())
 }
 
-/// Key, record, documents, entries and shapes are one piece: of a commit that is stopped there is none.
+/// A commit is atomic: if it is stopped, nothing of its key, record, documents, entries and shapes is written.
 pub(super) async fn nothing_of_a_stopped_commit_is_done(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let (cart, order) = (document("cart", "c"), document("order", "o"));
@@ -171,7 +171,7 @@ pub(super) async fn users_and_collections_are_apart(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// Byte order is that of no language, and a prefix is no pattern.
+/// Scans are in byte order, independent of any language, and a prefix is not a pattern.
 pub(super) async fn a_scan_goes_by_bytes(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     // In byte order.
@@ -224,7 +224,7 @@ pub(super) async fn a_scan_passes_over_what_is_deleted(fresh: &Fresh) -> Checked
     Ok(())
 }
 
-/// Whoever scanned relies on what was not there: an insert or a delete since stops the commit.
+/// A scanner relies on the absence of documents: an insert or a delete since the scan stops its commit.
 pub(super) async fn an_insert_and_a_delete_move_a_scanner(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let key = document("cart", "c");
@@ -288,7 +288,7 @@ pub(super) async fn documents_are_found_by_their_entries(fresh: &Fresh) -> Check
     Ok(())
 }
 
-/// Whoever searched by an entry relies on who has it: a change of entries stops the commit.
+/// A search by an entry relies on the documents that have it: a change of entries stops the commit.
 pub(super) async fn a_change_of_entries_moves_a_searcher(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let (open, closed) = (index_entry("by_state", 1), index_entry("by_state", 2));
@@ -315,7 +315,7 @@ pub(super) async fn a_change_of_entries_moves_a_searcher(fresh: &Fresh) -> Check
     Ok(())
 }
 
-/// U11: what is open is counted across users, by one query, and only as long as it is open.
+/// U11: open documents are counted across users, by one query, and only as long as they are open.
 pub(super) async fn what_is_open_is_counted_for_all_users(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let moment = |second| Timestamp::from_second(second).expect("a time");
@@ -349,6 +349,26 @@ pub(super) async fn what_is_open_is_counted_for_all_users(fresh: &Fresh) -> Chec
     ];
     assert_eq!(counted, [3, 2, 1, 0, 2, 0]);
 
+    // They are listed page by page, those that end first first.
+    let list = async |after: &OpenPlace, limit| {
+        let open = store.open_documents("cart", after, limit).await?;
+        Ok::<_, Error>(open)
+    };
+    let start = OpenPlace::after(moment(0));
+    let all = list(&start, 10).await?;
+    let users: Vec<_> = all.iter().map(|open| &*open.place.user_id).collect();
+    assert_eq!(users, ["u_1", "u_2", "u_3"]);
+    assert!(
+        all.iter()
+            .all(|open| open.version == 1 && *open.body == *b"x")
+    );
+    let first = list(&start, 2).await?;
+    let end = first.last().map(|open| open.place.clone());
+    let rest = list(&end.expect("two of them"), 2).await?;
+    assert_eq!([first, rest].concat(), all);
+    assert_eq!(list(&OpenPlace::after(moment(200)), 10).await?.len(), 1);
+    assert_eq!(store.open_documents("other", &start, 10).await?, []);
+
     // What is answered or taken away is open no more.
     let key = |user: &str| DocumentKey {
         user_id: user.to_owned(),
@@ -357,10 +377,11 @@ pub(super) async fn what_is_open_is_counted_for_all_users(fresh: &Fresh) -> Chec
     put(store, "ev_4", &key("u_1"), 1, Some("answered")).await?;
     put(store, "ev_5", &key("u_2"), 1, None).await?;
     assert_eq!(count("cart", 0, 10).await?, 1);
+    assert_eq!(list(&start, 10).await?.len(), 1);
     Ok(())
 }
 
-/// A collection that nobody scans has no shape, so that its writers do not meet in it.
+/// A collection that is never scanned has no shape, so that its writers do not conflict on it.
 pub(super) async fn an_untracked_collection_has_no_shape(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let key = document("cart", "c");

@@ -1,18 +1,22 @@
 //! A user who is forgotten, while everything that was proved stays proved.
 
+use std::sync::{Arc, Mutex};
+
 use countersign::ledger::{
-    ClaimQuery, CommitAnswer, Durability, Entry, Erased, Error, LogQuery, Store, WrappedKey,
+    ClaimAnswer, ClaimQuery, ClaimRequest, Commit, CommitAnswer, DocumentKey, Durability, Entry,
+    Erased, Error, LogQuery, Store, WrappedKey,
 };
 use countersign_contract::RecordKind;
+use countersign_evidence::seal::KeyId;
 use countersign_evidence::tree::{self, inclusion_proof, leaf_hash};
 
 use super::build::{
-    claimed, document, entry, index_entry, record_id, request, scope, scope_of, succeeded, take,
-    with_write, write,
+    claimed, commit, document, entry, index_entry, record_id, request, scope, scope_of, settle,
+    succeeded, take, with_write, write,
 };
 use super::holds::{config, hold};
 use super::log::{integrate_all, tiles_of};
-use super::{Checked, Fresh};
+use super::{Checked, Fresh, race};
 
 /// Everything that could be opened or found by the user's name is gone, and is counted.
 pub(super) async fn a_user_is_forgotten(fresh: &Fresh) -> Checked {
@@ -136,7 +140,7 @@ pub(super) async fn a_hold_forbids_an_erasure(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// Somebody who was never there, or is gone already, leaves nothing but the record of the erasure.
+/// The erasure of a user who was never there, or is gone already, leaves nothing but its record.
 pub(super) async fn nobody_is_forgotten_too(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     for id in ["ev_1", "ev_2"] {
@@ -153,12 +157,265 @@ pub(super) async fn a_user_may_come_back(fresh: &Fresh) -> Checked {
     live(store, "u_1").await?;
     store.erase("u_1", &[], erasure("ev_erased")).await?;
     let key = WrappedKey {
+        id: None,
         master: "m_1".to_owned(),
         bytes: vec![2],
     };
     let added = store.add_user_key("u_1", key.clone()).await?;
     assert_eq!(added, key);
     assert_eq!(claimed(store, &request(&scope("k"))).await?.attempt, 1);
+    Ok(())
+}
+
+/// A call that ran while its user was erased, or on a replica that still has the key: neither its claim nor its documents nor its
+/// record come back, whether or not the user has.
+pub(super) async fn nothing_of_a_user_comes_back_under_a_destroyed_key(fresh: &Fresh) -> Checked {
+    let store = &*fresh.store;
+    store.add_user_key("u_1", named_key(1)).await?;
+    let running = claimed(store, &request(&scope("running"))).await?;
+    store.erase("u_1", &[], erasure("ev_erased")).await?;
+    for round in ["gone", "back"] {
+        let id = |name: &str| format!("ev_{name}-{round}");
+        let place = document("cart", "c");
+        let takes = take(&scope("k"), 0, succeeded("done"), &id("take"));
+        let settles = settle(&running, succeeded("done"), &id("settle"));
+        let plain = commit(&id("plain"));
+        let cart = || write(&place, 0, Some("body"));
+        for (unit, name) in [
+            (with_write(takes, cart()), "take"),
+            (with_write(plain, cart()), "plain"),
+            (settles, "settle"),
+        ] {
+            let unit = sealed(unit, "u_1", &id(name), 1);
+            assert_eq!(store.commit(unit).await?, CommitAnswer::Erased, "{name}");
+            assert_eq!(store.record(&record_id(&id(name))).await?, None, "{name}");
+        }
+        let claim = ClaimRequest {
+            sealed_under: Some(key_id(1)),
+            ..request(&scope("other"))
+        };
+        assert_eq!(store.claim(&claim).await?, ClaimAnswer::Erased);
+        assert_eq!(claims_of(store, "u_1").await?, 0, "{round}");
+        assert_eq!(store.document(&place).await?.version, 0, "{round}");
+        assert_eq!(records_of(store, "u_1").await?, 0, "{round}");
+        store.add_user_key("u_1", named_key(2)).await?;
+    }
+    // Under the key that counts everything is as ever.
+    let cart = write(&document("cart", "c"), 0, Some("body"));
+    let unit = with_write(take(&scope("k"), 0, succeeded("done"), "ev_0"), cart);
+    let unit = sealed(unit, "u_1", "ev_new", 2);
+    assert_eq!(store.commit(unit).await?, CommitAnswer::Committed);
+    let claim = ClaimRequest {
+        sealed_under: Some(key_id(2)),
+        ..request(&scope("other"))
+    };
+    claimed(store, &claim).await?;
+    assert_eq!(records_of(store, "u_1").await?, 1);
+    Ok(())
+}
+
+/// The record of a read that was sealed in the background, of a denial, of a hold: it is kept as if the erasure had come after it.
+pub(super) async fn a_record_under_a_destroyed_key_is_kept_without_its_user(
+    fresh: &Fresh,
+) -> Checked {
+    let store = &*fresh.store;
+    store.add_user_key("u_1", named_key(1)).await?;
+    store.erase("u_1", &[], erasure("ev_erased")).await?;
+    for round in ["gone", "back"] {
+        let entry_of = |name: &str| Entry {
+            sealed_under: Some(key_id(1)),
+            ..entry(&format!("ev_{name}-{round}"), "u_1")
+        };
+        let batched = entry_of("batched");
+        store.append(batched.into(), Durability::Batched).await?;
+        let committed = entry_of("committed");
+        store
+            .append(committed.into(), Durability::Committed)
+            .await?;
+        store.hold(hold("u_2", None), entry_of("hold")).await?;
+        store
+            .release_hold(hold("u_2", None), entry_of("release"))
+            .await?;
+        store.flush().await?;
+        for name in ["batched", "committed", "hold", "release"] {
+            let expected = entry_of(name);
+            let record = store.record(&expected.id).await?.expect("it is kept");
+            assert_eq!((&*record.row.user_id, record.payload), ("", None), "{name}");
+            assert_eq!(record.leaf, expected.leaf, "{name}");
+        }
+        assert_eq!(records_of(store, "u_1").await?, 0);
+        store.add_user_key("u_1", named_key(2)).await?;
+    }
+    // All of them go into the tree.
+    assert_eq!(integrate_all(store, 100).await?.size, 9);
+    Ok(())
+}
+
+/// An external effect has happened: its changes to shared documents are written, and its record stays.
+pub(super) async fn what_is_shared_is_written_without_the_user(fresh: &Fresh) -> Checked {
+    let store = &*fresh.store;
+    store.add_user_key("u_1", named_key(1)).await?;
+    store.erase("u_1", &[], erasure("ev_erased")).await?;
+    let place = DocumentKey {
+        user_id: String::new(),
+        ..document("stock", "s")
+    };
+    let unit = with_write(commit("ev_0"), write(&place, 0, Some("body")));
+    let unit = || sealed(clone_of(&unit), "u_1", "ev_shared", 1);
+    assert_eq!(store.commit(unit()).await?, CommitAnswer::Committed);
+    assert_eq!(store.commit(unit()).await?, CommitAnswer::Committed);
+    assert_eq!(store.document(&place).await?.version, 1);
+    let record = store.record(&record_id("ev_shared")).await?;
+    let record = record.expect("it is kept");
+    assert_eq!((&*record.row.user_id, record.payload), ("", None));
+    assert_eq!(integrate_all(store, 100).await?.size, 2);
+    Ok(())
+}
+
+/// A commit whose answer was lost is sent again after the user was erased.
+pub(super) async fn a_commit_sent_again_after_an_erasure_brings_nothing_back(
+    fresh: &Fresh,
+) -> Checked {
+    let store = &*fresh.store;
+    store.add_user_key("u_1", named_key(1)).await?;
+    let place = document("cart", "c");
+    let taken = || {
+        let unit = take(&scope("k"), 0, succeeded("done"), "ev_0");
+        let unit = with_write(unit, write(&place, 0, Some("body")));
+        sealed(unit, "u_1", "ev_take", 1)
+    };
+    let claim = claimed(store, &request(&scope("elsewhere"))).await?;
+    let settled = || {
+        sealed(
+            settle(&claim, succeeded("done"), "ev_0"),
+            "u_1",
+            "ev_settle",
+            1,
+        )
+    };
+    // Without a key it is the record alone that tells.
+    let unguarded = || {
+        let unit = take(&scope("old"), 0, succeeded("done"), "ev_old");
+        with_write(unit, write(&document("cart", "old"), 0, Some("body")))
+    };
+    assert_eq!(store.commit(taken()).await?, CommitAnswer::Committed);
+    assert_eq!(store.commit(settled()).await?, CommitAnswer::Committed);
+    assert_eq!(store.commit(unguarded()).await?, CommitAnswer::Committed);
+    store.erase("u_1", &[], erasure("ev_erased")).await?;
+    for _ in 0..2 {
+        assert_eq!(store.commit(taken()).await?, CommitAnswer::Committed);
+        assert_eq!(store.commit(settled()).await?, CommitAnswer::Committed);
+        assert_eq!(store.commit(unguarded()).await?, CommitAnswer::Committed);
+        assert_eq!(claims_of(store, "u_1").await?, 0);
+        assert_eq!(records_of(store, "u_1").await?, 0);
+        for id in ["c", "old"] {
+            let found = store.document(&document("cart", id)).await?;
+            assert_eq!(found.version, 0, "{id}");
+        }
+        store.add_user_key("u_1", named_key(2)).await?;
+    }
+    assert_eq!(integrate_all(store, 100).await?.size, 4);
+    Ok(())
+}
+
+/// A key that an earlier program kept has no name; every later one has.
+pub(super) async fn a_key_without_a_name_is_the_only_one(fresh: &Fresh) -> Checked {
+    let store = &*fresh.store;
+    let old = WrappedKey {
+        id: None,
+        ..named_key(1)
+    };
+    store.add_user_key("u_1", old.clone()).await?;
+    let unit = take(&scope("k"), 0, succeeded("done"), "ev_0");
+    let unit = sealed(unit, "u_1", "ev_old", 1);
+    assert_eq!(store.commit(unit).await?, CommitAnswer::Committed);
+    // Wrapping it again gives it its name.
+    assert!(store.rewrap("u_1", &old, named_key(1)).await?);
+    assert_eq!(store.user_key("u_1").await?, Some(named_key(1)));
+    for (n, expected) in [(1, CommitAnswer::Committed), (2, CommitAnswer::Erased)] {
+        let unit = take(&scope(&n.to_string()), 0, succeeded("done"), "ev_0");
+        let unit = sealed(unit, "u_1", &format!("ev_{n}"), n);
+        assert_eq!(store.commit(unit).await?, expected);
+    }
+    Ok(())
+}
+
+/// A process that holds a key for a while learns from its own writes that it is out of date. A store of one process forgets it
+/// when it erases.
+pub(super) async fn whoever_holds_a_destroyed_key_is_told(fresh: &Fresh) -> Checked {
+    let (one, other) = (fresh.handle(0), fresh.handle(1));
+    if Arc::ptr_eq(&one, &other) {
+        return Ok(());
+    }
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = told.clone();
+    other.on_lost_key(Arc::new(move |user_id| {
+        heard
+            .lock()
+            .expect("nobody panics")
+            .push(user_id.to_owned());
+    }));
+    one.add_user_key("u_1", named_key(1)).await?;
+    one.erase("u_1", &[], erasure("ev_erased")).await?;
+    let record = Entry {
+        sealed_under: Some(key_id(1)),
+        ..entry("ev_late", "u_1")
+    };
+    other.append(record.into(), Durability::Batched).await?;
+    other.flush().await?;
+    assert_eq!(*told.lock().expect("nobody panics"), ["u_1"]);
+    Ok(())
+}
+
+/// Calls of a user on several replicas, and the erasure in the middle of them: whichever comes first, nothing is left that names the
+/// user, and every record is in the tree once.
+pub(super) async fn racing_calls_of_an_erased_user_leave_nothing(fresh: &Fresh) -> Checked {
+    const CALLS: usize = 24;
+    fresh.store.add_user_key("u_1", named_key(1)).await?;
+    let stores: Vec<_> = (0..=CALLS).map(|n| fresh.handle(n)).collect();
+    let done = race(CALLS + 1, |n| {
+        let store = stores.get(n).expect("one for each").clone();
+        async move {
+            if n == CALLS / 2 {
+                store.erase("u_1", &[], erasure("ev_erased")).await?;
+                return Ok(1);
+            }
+            let id = format!("ev_race-{n}");
+            match n % 3 {
+                0 => {
+                    let place = document("cart", &id);
+                    let unit = take(&scope(&id), 0, succeeded("done"), "ev_0");
+                    let unit = with_write(unit, write(&place, 0, Some("body")));
+                    let answer = store.commit(sealed(unit, "u_1", &id, 1)).await?;
+                    Ok(usize::from(answer == CommitAnswer::Committed))
+                }
+                1 => {
+                    let claim = ClaimRequest {
+                        sealed_under: Some(key_id(1)),
+                        ..request(&scope(&id))
+                    };
+                    store.claim(&claim).await?;
+                    Ok(0)
+                }
+                _ => {
+                    let record = Entry {
+                        sealed_under: Some(key_id(1)),
+                        ..entry(&id, "u_1")
+                    };
+                    store.append(record.into(), Durability::Committed).await?;
+                    Ok(1)
+                }
+            }
+        }
+    })
+    .await?;
+    let store = &*fresh.store;
+    assert_eq!(claims_of(store, "u_1").await?, 0);
+    assert_eq!(records_of(store, "u_1").await?, 0);
+    let scan = store.scan("u_1", "cart", "", None, 100).await?;
+    assert_eq!((scan.documents, scan.shape), (vec![], 0));
+    let kept: usize = done.into_iter().sum();
+    assert_eq!(integrate_all(store, 100).await?.size, kept as u64);
     Ok(())
 }
 
@@ -172,6 +429,7 @@ const ALL_OF_A_USER: Erased = Erased {
 /// A key, a document with an entry, a settled claim, a running one and two records.
 async fn live(store: &dyn Store, user_id: &str) -> Checked {
     let key = WrappedKey {
+        id: None,
         master: "m_1".to_owned(),
         bytes: vec![1],
     };
@@ -188,6 +446,49 @@ async fn live(store: &dyn Store, user_id: &str) -> Checked {
     claimed(store, &request(&running)).await?;
     let record = entry(id_of(user_id, "b").as_str(), user_id);
     store.append(record.into(), Durability::Committed).await
+}
+
+fn key_id(n: u8) -> KeyId {
+    KeyId([n; 16])
+}
+
+fn named_key(n: u8) -> WrappedKey {
+    WrappedKey {
+        id: Some(key_id(n)),
+        master: "m_1".to_owned(),
+        bytes: vec![n],
+    }
+}
+
+/// Returns the commit with a record of this user that is sealed under the `n`th key.
+fn sealed(unit: Commit, user_id: &str, id: &str, n: u8) -> Commit {
+    let record = Entry {
+        sealed_under: Some(key_id(n)),
+        ..entry(id, user_id)
+    };
+    Commit {
+        record: record.into(),
+        ..unit
+    }
+}
+
+/// Returns the commit without its record.
+fn clone_of(unit: &Commit) -> Commit {
+    Commit {
+        reads: unit.reads.clone(),
+        shapes: unit.shapes.clone(),
+        writes: unit.writes.clone(),
+        ..commit("ev_0")
+    }
+}
+
+async fn claims_of(store: &dyn Store, user_id: &str) -> Result<usize, Error> {
+    let query = ClaimQuery {
+        user_id: Some(user_id.to_owned()),
+        limit: 100,
+        ..ClaimQuery::default()
+    };
+    Ok(store.claims(&query).await?.len())
 }
 
 fn id_text(user_id: &str) -> String {

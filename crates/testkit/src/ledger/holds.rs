@@ -102,7 +102,7 @@ pub(super) async fn a_hold_keeps_payloads(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// What is held does not stand in the way of what is not.
+/// Payloads under a hold do not count against the limit of a pruning.
 pub(super) async fn a_hold_does_not_use_up_the_limit(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     for n in 0..4 {

@@ -15,7 +15,7 @@ pub(super) async fn a_store_names_its_keys(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// A18: other keys and the record of the change are one commit, and only from what the keys were.
+/// A18: a change of keys and its record are one commit, which fails if the keys are not the expected ones.
 pub(super) async fn other_keys_come_with_their_record(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let to = other(1);
@@ -31,7 +31,7 @@ pub(super) async fn other_keys_come_with_their_record(fresh: &Fresh) -> Checked 
     Ok(())
 }
 
-/// Of those that change the keys at once, one does.
+/// Of racing changes of the keys exactly one succeeds.
 pub(super) async fn racing_keys_have_one_winner(fresh: &Fresh) -> Checked {
     let bound = race(8, |n| {
         let store = fresh.handle(n);

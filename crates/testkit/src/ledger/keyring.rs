@@ -80,6 +80,7 @@ pub(super) async fn keys_under_another_master_are_found_in_portions(fresh: &Fres
         for (user_id, old) in others {
             assert_eq!(old.master, "m_1");
             let new = WrappedKey {
+                id: None,
                 master: "m_2".to_owned(),
                 ..old.clone()
             };
@@ -94,6 +95,7 @@ pub(super) async fn keys_under_another_master_are_found_in_portions(fresh: &Fres
 
 fn key(master: &str, byte: u8) -> WrappedKey {
     WrappedKey {
+        id: None,
         master: master.to_owned(),
         bytes: vec![byte, 0, 255],
     }

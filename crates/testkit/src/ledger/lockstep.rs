@@ -1,7 +1,7 @@
-//! A store and the model in memory do the same things at the same time, and must answer the same.
+//! A store and the model in memory get the same steps, and must answer the same.
 //!
-//! What the clocks of two stores cannot agree on is left out of the comparison: ages, and when to ask
-//! again. So is the order of rows that were claimed at the same instant.
+//! Values that depend on the two clocks are left out of the comparison: ages, and when to ask again. So is the order of rows that were
+//! claimed at the same instant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,12 +24,12 @@ mod steps;
 
 use steps::{Place, Step, Unit, step};
 
-/// Runs so many random sequences of claims, commits and reads against a store that the fixture opens and
-/// against the model. All of them run in one store, each with users of its own.
+/// Runs this number of random sequences of claims, commits and reads against a store that the fixture opens and against the model. All of
+/// them run in one store, each with users of its own.
 ///
 /// # Panics
 ///
-/// Where the two answer differently; the shortest sequence that was found is in the message.
+/// If the two answer differently; the shortest sequence that was found is in the message.
 pub fn lockstep(fixture: &impl Fixture, cases: u32) {
     let runtime = runtime();
     let fresh = runtime.block_on(fixture.fresh());
@@ -51,7 +51,7 @@ pub fn lockstep(fixture: &impl Fixture, cases: u32) {
 struct Pair<'a> {
     store: &'a dyn Store,
     model: Arc<dyn Store>,
-    /// None where the store goes by a clock that nobody can move.
+    /// `None` if the store goes by a clock that the test cannot move.
     clock: Option<Arc<ManualClock>>,
     /// Makes users and records that no other sequence has.
     counter: AtomicUsize,
@@ -107,7 +107,7 @@ impl<'a> Pair<'a> {
         self.compare_all(&game).await
     }
 
-    /// What is there in the end, seen from every side.
+    /// Compares the final content of both stores, by every kind of read.
     async fn compare_all(&self, game: &Game) -> Result<(), TestCaseError> {
         let mut looks = Vec::new();
         for user in 0..2 {
@@ -133,7 +133,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// What a caller would send who has seen the model as it is now, or a little beside it.
+    /// Plans the commit of a caller who has read the model's present state, or a version near it.
     async fn plan(&self, game: &mut Game, unit: &Unit) -> Result<Planned, Error> {
         let record = game.record(game.commits);
         game.commits += 1;
@@ -185,7 +185,7 @@ impl<'a> Pair<'a> {
 
 const COLLECTION: &str = "cart";
 
-/// One sequence, and what it has sent.
+/// One sequence, and the commits that it has sent.
 struct Game {
     number: usize,
     commits: usize,
@@ -238,7 +238,7 @@ impl Planned {
     }
 }
 
-/// What a store answers to a step that is no commit, without what only its own clock knows.
+/// Returns a store's answer to a step other than a commit, without the parts that depend on its clock.
 async fn ask(store: &dyn Store, game: &Game, step: &Step) -> Result<String, Error> {
     Ok(match step {
         Step::Lookup(place) => {
@@ -251,6 +251,7 @@ async fn ask(store: &dyn Store, game: &Game, step: &Step) -> Result<String, Erro
                 ClaimAnswer::Held(held) => standing(&held),
                 ClaimAnswer::Exhausted { attempts } => format!("exhausted after {attempts}"),
                 ClaimAnswer::Over(over) => format!("over: {over:?}"),
+                ClaimAnswer::Erased => "erased".to_owned(),
             }
         }
         Step::Document(place) => format!("{:?}", store.document(&game.document(*place)).await?),
@@ -322,7 +323,7 @@ fn shown(row: &ClaimRow) -> String {
     )
 }
 
-/// Which of several things that moved is named is a store's own affair.
+/// Describes the answer to a commit. A store may name any of several things that have moved, so none is named.
 fn told(answer: &CommitAnswer) -> String {
     match answer {
         CommitAnswer::Committed => "committed".to_owned(),
@@ -330,6 +331,7 @@ fn told(answer: &CommitAnswer) -> String {
         CommitAnswer::Moved { .. } => "moved".to_owned(),
         CommitAnswer::Fenced => "fenced".to_owned(),
         CommitAnswer::Lapsed => "lapsed".to_owned(),
+        CommitAnswer::Erased => "erased".to_owned(),
     }
 }
 

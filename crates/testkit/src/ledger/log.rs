@@ -152,8 +152,8 @@ pub(super) async fn leaves_come_in_order_and_in_portions(fresh: &Fresh) -> Check
     Ok(())
 }
 
-/// A15: a call links only what was kept before it, so that has to come first in the tree; also where the clock of another
-/// process made an id that sorts behind.
+/// A15: a call links only records that were kept before it, so they have to come first in the tree, even if the clock of another process
+/// made an id that sorts behind.
 pub(super) async fn leaves_come_in_the_order_in_which_they_were_kept(fresh: &Fresh) -> Checked {
     let ids = ["ev_9", "ev_10", "ev_8", "ev_2", "ev_7", "ev_1", "ev_5"];
     for (nth, id) in ids.into_iter().enumerate() {
@@ -199,7 +199,7 @@ pub(super) async fn tiles_prove_every_leaf_and_every_growth(fresh: &Fresh) -> Ch
     is_complete(store, 277).await
 }
 
-/// Records that commit while others are taken in are taken in later: none is lost, none is doubled.
+/// Records that commit during an integration are integrated later: no record is lost or doubled.
 pub(super) async fn records_that_commit_late_are_not_skipped(fresh: &Fresh) -> Checked {
     let (writers, each) = (4, 15);
     super::race(writers + 1, |n| {
@@ -231,8 +231,7 @@ pub(super) async fn records_that_commit_late_are_not_skipped(fresh: &Fresh) -> C
     is_complete(&*fresh.store, writers * each).await
 }
 
-/// Two that integrate at once take no record twice and skip no index; one may be told that it is not
-/// its turn.
+/// Concurrent integrations take no record twice and skip no index; one may be refused because it is not its turn.
 pub(super) async fn racing_sequencers_share_the_work(fresh: &Fresh) -> Checked {
     append_many(&*fresh.store, 0..60).await?;
     let added = super::race(4, |n| {
@@ -259,8 +258,7 @@ pub(super) async fn racing_sequencers_share_the_work(fresh: &Fresh) -> Checked {
     is_complete(&*fresh.store, 60).await
 }
 
-/// Whoever is told that it is not its turn has changed nothing. A store with one owner may let everybody
-/// in.
+/// An integration that is refused because it is not its turn has changed nothing. A store with one owner may accept every holder.
 pub(super) async fn a_sequencing_lease_is_kept(fresh: &Fresh) -> Checked {
     append_many(&*fresh.store, 0..10).await?;
     let for_an_hour = |holder: &str| Sequencing {

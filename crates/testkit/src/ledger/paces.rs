@@ -1,4 +1,4 @@
-//! Paces: what is let in, what has to wait, and that nobody gets in twice.
+//! Rate limits: calls that are admitted, calls that have to wait, and no call admitted twice.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) async fn a_burst_is_let_in_and_then_an_even_pace(fresh: &Fresh) -> Ch
     assert_waits(store, &four, 0, DAY / 4).await
 }
 
-/// What was used up stays used up under another rule.
+/// Calls that were counted stay counted under another rule.
 pub(super) async fn another_rule_keeps_the_count(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let two = [even("u_1", 2, DAY)];
@@ -138,7 +138,7 @@ pub(super) async fn racing_calls_are_let_in_as_often_as_they_may(fresh: &Fresh) 
     Ok(())
 }
 
-/// The same for one count alone, which is how most calls are.
+/// Racing calls against a single count, the usual case.
 pub(super) async fn racing_calls_of_one_pace_are_let_in_as_often_as_they_may(
     fresh: &Fresh,
 ) -> Checked {
@@ -156,7 +156,7 @@ pub(super) async fn racing_calls_of_one_pace_are_let_in_as_often_as_they_may(
     Ok(())
 }
 
-/// Calls that share some of their counts, in every order: nobody waits for somebody who waits.
+/// Calls that share some of their counts, in every order: there is no deadlock.
 pub(super) async fn racing_calls_that_cross_are_all_counted(fresh: &Fresh) -> Checked {
     const NAMES: [&str; 3] = ["a", "b", "c"];
     for round in 0..4 {
@@ -199,7 +199,7 @@ fn is_admitted(answer: &PaceAnswer) -> bool {
     *answer == PaceAnswer::Admitted
 }
 
-/// A call is refused by this pace, for so long, less what has gone by where the clock runs.
+/// Checks that this pace refuses a call for this time, less the time that has passed if the clock runs.
 async fn assert_waits(
     store: &dyn Store,
     paces: &[Pace],

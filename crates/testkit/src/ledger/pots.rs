@@ -1,4 +1,4 @@
-//! Pots: what is set aside, spent and given back.
+//! Pots: amounts that are reserved, spent and released.
 
 use std::time::Duration;
 
@@ -416,7 +416,7 @@ pub(super) async fn racing_calls_never_spend_more_than_the_limit(fresh: &Fresh) 
     check(&*fresh.store, "u_1", &[(0, 90)]).await
 }
 
-/// The same with claims, half of which come to nothing: what they give back others spend.
+/// Racing claims, half of which are released: others spend the amounts that these give back.
 pub(super) async fn racing_claims_never_spend_more_than_the_limit(fresh: &Fresh) -> Checked {
     let answers = super::race(12, |n| {
         let store = fresh.handle(n);
@@ -512,7 +512,7 @@ async fn spend(store: &dyn Store, name: &str, end: SpendEnd, record: &str) -> Ch
     Ok(())
 }
 
-/// What the pots of a user have reserved and spent.
+/// Checks the reserved and the spent amounts of a user's pots.
 async fn check(store: &dyn Store, user_id: &str, expected: &[(i64, i64)]) -> Checked {
     let pots = store.pots(Some(user_id), 100).await?;
     let shown = pots.iter().map(|pot: &PotRow| (pot.reserved, pot.spent));

@@ -1,4 +1,4 @@
-//! Records by what they can be found by.
+//! Look-up of records by each of their names.
 
 use countersign::ledger::{Durability, Entry, LogQuery, LogRow, Store};
 use countersign_contract::{ErrorCode, RecordKind};

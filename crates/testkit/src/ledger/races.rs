@@ -9,10 +9,10 @@ use super::build::{
 };
 use super::{Checked, Fresh};
 
-/// How often a race is run: each could go well by luck.
+/// Number of rounds of a race, because a single one could pass by luck.
 const ROUNDS: usize = 12;
 
-/// Each of two reads what the other writes; after both had committed, neither could have come first.
+/// Write skew: each of two commits reads what the other writes; if both committed, neither could have come first.
 pub(super) async fn write_skew_is_stopped(fresh: &Fresh) -> Checked {
     for round in 0..ROUNDS {
         let pair = ["a", "b"].map(|id| document("duty", &format!("{id}{round}")));
@@ -32,7 +32,7 @@ pub(super) async fn write_skew_is_stopped(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// The same with documents that do not exist: there is no row that could be locked.
+/// Write skew with documents that do not exist: there is no row that could be locked.
 pub(super) async fn write_skew_on_absent_documents_is_stopped(fresh: &Fresh) -> Checked {
     for round in 0..ROUNDS {
         let pair = ["a", "b"].map(|id| document("duty", &format!("{id}{round}")));
@@ -49,8 +49,8 @@ pub(super) async fn write_skew_on_absent_documents_is_stopped(fresh: &Fresh) -> 
     Ok(())
 }
 
-/// The same with collections that were scanned: each of two inserts what the other did not see. In
-/// the first round they are empty and have no shape yet.
+/// Write skew with collections that were scanned: each of two inserts what the other did not see. In the first round they are empty and
+/// have no shape yet.
 pub(super) async fn racing_inserts_of_scanners_are_stopped(fresh: &Fresh) -> Checked {
     for round in 0..ROUNDS {
         let scan = fresh.store.scan("u_1", "duty", "", None, 100).await?;
@@ -65,7 +65,7 @@ pub(super) async fn racing_inserts_of_scanners_are_stopped(fresh: &Fresh) -> Che
     Ok(())
 }
 
-/// One scans a collection and writes elsewhere what the other, which inserts into it, has read.
+/// One commit scans a collection and writes a document that the other, which inserts into the collection, has read.
 pub(super) async fn a_scan_and_an_insert_do_not_both_come_first(fresh: &Fresh) -> Checked {
     for round in 0..ROUNDS {
         let shape = fresh.store.scan("u_1", "duty", "", None, 1).await?.shape;
@@ -84,7 +84,7 @@ pub(super) async fn a_scan_and_an_insert_do_not_both_come_first(fresh: &Fresh) -
     Ok(())
 }
 
-/// Retried for as long as it is told that something moved, every increment counts exactly once.
+/// Every increment counts exactly once if it is retried for as long as something has moved.
 pub(super) async fn increments_are_all_counted(fresh: &Fresh) -> Checked {
     let (tasks, each) = (8, 6);
     super::race(tasks, |n| {
@@ -143,7 +143,7 @@ pub(super) async fn transfers_in_both_directions_get_through(fresh: &Fresh) -> C
     Ok(())
 }
 
-/// Different keys, one document: who comes second is told that it moved, and its key stays free.
+/// Different keys, one document: the second commit is refused because the document moved, and its key stays free.
 pub(super) async fn a_key_is_not_spent_on_a_commit_that_was_stopped(fresh: &Fresh) -> Checked {
     let counter = document("sum", "s");
     let answers = super::race(8, |n| {
@@ -171,7 +171,7 @@ pub(super) async fn a_key_is_not_spent_on_a_commit_that_was_stopped(fresh: &Fres
     Ok(())
 }
 
-/// Of two commits that race, exactly one gets through and the other is told that something moved.
+/// Checks that of two racing commits exactly one gets through, and the other is refused because something moved.
 async fn one_of_two(fresh: &Fresh, unit: impl Fn(usize) -> Commit) -> Checked {
     let answers = super::race(2, |n| {
         let (store, unit) = (fresh.handle(n), unit(n));
@@ -204,7 +204,10 @@ async fn add(
         match store.commit(unit).await? {
             CommitAnswer::Committed => return Ok(()),
             CommitAnswer::Moved { .. } => {}
-            answer @ (CommitAnswer::Held(_) | CommitAnswer::Fenced | CommitAnswer::Lapsed) => {
+            answer @ (CommitAnswer::Held(_)
+            | CommitAnswer::Fenced
+            | CommitAnswer::Erased
+            | CommitAnswer::Lapsed) => {
                 unreachable!("there is no key: {answer:?}")
             }
         }

@@ -14,7 +14,7 @@ use super::build::{
 use super::claims::named;
 use super::{Checked, Fresh};
 
-/// Every recovery that lets nobody take over.
+/// Every recovery that allows no takeover.
 const NO_TAKEOVER: [Recovery; 2] = [Recovery::Operator, Recovery::Reconcile { grace_seconds: 0 }];
 
 pub(super) async fn retry_takes_over_when_the_lease_is_over(fresh: &Fresh) -> Checked {
@@ -86,8 +86,7 @@ pub(super) async fn the_others_are_in_doubt_when_the_lease_is_over(fresh: &Fresh
     Ok(())
 }
 
-/// The tool may have been declared anew since: what the lost owner was told counts, because only that
-/// says what it may have done.
+/// The recovery of the lost owner counts, even if the tool has been declared anew since: only that says what the owner may have done.
 pub(super) async fn the_lost_owner_says_what_it_leaves_behind(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     claimed(store, &lost(&scope("a"), Recovery::Operator)).await?;
@@ -102,7 +101,7 @@ pub(super) async fn the_lost_owner_says_what_it_leaves_behind(fresh: &Fresh) -> 
     Ok(())
 }
 
-/// With a clock, a lease is over at its very end and not before.
+/// A lease is over at its very end and not before, if the fixture lends its clock.
 pub(super) async fn a_lease_that_is_not_over_is_nobody_elses(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let asked = ClaimRequest {
@@ -215,7 +214,7 @@ pub(super) async fn an_abandoned_scope_of_other_arguments_stays_as_it_is(fresh: 
     Ok(())
 }
 
-/// One of 64 replaces a lost owner.
+/// Of 64 racing takeovers exactly one replaces a lost owner.
 pub(super) async fn racing_takeovers_have_one_owner(fresh: &Fresh) -> Checked {
     claimed(&*fresh.store, &lost(&scope("k"), Recovery::Retry)).await?;
     let answers = super::race(64, |n| {
@@ -234,7 +233,7 @@ pub(super) async fn racing_takeovers_have_one_owner(fresh: &Fresh) -> Checked {
             ClaimAnswer::Held(held) => {
                 assert_eq!((held.attempt, named(&held.state)), (2, "running"));
             }
-            ClaimAnswer::Exhausted { .. } | ClaimAnswer::Over(_) => {
+            ClaimAnswer::Exhausted { .. } | ClaimAnswer::Over(_) | ClaimAnswer::Erased => {
                 unreachable!("there were two attempts, and no money")
             }
         }

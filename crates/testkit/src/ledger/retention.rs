@@ -1,4 +1,4 @@
-//! What time does to claims: answers that expire, tombstones, and owners that are given up.
+//! Expiry of claims: answers that expire, tombstones, and owners that are given up.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ pub(super) async fn a_sweep_marks_lost_owners_in_doubt(fresh: &Fresh) -> Checked
     Ok(())
 }
 
-/// With a clock, for as long as you like.
+/// Claims in doubt and released claims stay however much time passes, if the fixture lends its clock.
 pub(super) async fn a_sweep_leaves_doubt_and_releases_alone(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     for (key, outcome) in [("doubt", Outcome::InDoubt), ("free", Outcome::Released)] {
@@ -161,7 +161,7 @@ pub(super) async fn a_sweep_does_not_do_more_than_its_limit(fresh: &Fresh) -> Ch
     Ok(())
 }
 
-/// With a clock, to the very end.
+/// An answer is kept until the very end of its time, if the fixture lends its clock.
 pub(super) async fn an_answer_is_kept_until_its_time(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let failed = Outcome::Failed {

@@ -63,7 +63,7 @@ pub(super) async fn a_take_by_an_older_look_is_held(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// A17: what was released had no effect, so a corrected call may take the key, which then stands for it.
+/// A17: a claim that was released had no effect, so a corrected call may take the key, which then stands for it.
 pub(super) async fn a_take_after_a_release_may_have_other_arguments(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let first = take(&scope("k"), 0, Outcome::Released, "ev_1");
@@ -82,7 +82,7 @@ pub(super) async fn a_take_after_a_release_may_have_other_arguments(fresh: &Fres
     Ok(())
 }
 
-/// A17: the arguments of what was settled are what the key stands for.
+/// A17: a key stands for the arguments of the call that was settled.
 pub(super) async fn a_take_of_what_is_settled_for_other_arguments_is_held(
     fresh: &Fresh,
 ) -> Checked {
@@ -101,7 +101,7 @@ pub(super) async fn a_take_of_what_is_settled_for_other_arguments_is_held(
     Ok(())
 }
 
-/// A18: whoever comes second gets the first one's answer, and nothing of the second is done.
+/// A18: the second call gets the answer of the first one, and nothing of the second is done.
 pub(super) async fn a_take_of_what_is_settled_gets_its_answer(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let cart = document("cart", "c_1");
@@ -151,7 +151,7 @@ pub(super) async fn a_take_may_release(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// A commit whose answer was lost is made again: it is told what became of it, and nothing is done twice.
+/// A commit whose answer was lost is made again: it gets its outcome, and nothing is done twice.
 pub(super) async fn the_same_record_commits_once(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let cart = document("cart", "c_1");
@@ -176,7 +176,7 @@ pub(super) async fn the_same_record_commits_once(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// Also where the key has gone on since: the answer is about that commit.
+/// A settlement that is sent again is answered about itself, even if the key has gone on since.
 pub(super) async fn the_same_settlement_commits_once(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let first = claimed(store, &request(&scope("k"))).await?;
@@ -238,7 +238,7 @@ pub(super) async fn racing_takes_commit_once_and_share_the_answer(fresh: &Fresh)
     Ok(())
 }
 
-/// One commit that is sent many times at once is done once, and every sender hears so.
+/// One commit that is sent many times at once is done once, and every sender is told that it was done.
 pub(super) async fn racing_repeats_of_one_commit_all_hear_it_was_done(fresh: &Fresh) -> Checked {
     let cart = document("cart", "c_1");
     let answers = super::race(16, |n| {

@@ -1,4 +1,4 @@
-//! Texts: what is found, that every store finds the same, and that a version is there whole or not at all.
+//! Texts: the hits, the same in every store, and versions that are there whole or not at all.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -71,7 +71,7 @@ pub(super) async fn a_language_can_be_asked_for(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// The same hits with the same scores in the same order, whatever is asked.
+/// The same hits with the same scores in the same order, for every query.
 pub(super) async fn hits_are_those_of_the_model(fresh: &Fresh) -> Checked {
     let (store, model) = (&*fresh.store, MemoryStore::new());
     let mut numbers = Numbers(1);
@@ -197,8 +197,8 @@ pub(super) async fn hits_are_bounded(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// More than a store writes, removes or looks at in one go. Where very many chunks have a common word, those with the
-/// rare word of a question are still found.
+/// A corpus that is larger than a store writes, removes or reads in one go. Chunks with the rare word of a query are found even if very
+/// many chunks have its common word.
 pub(super) async fn a_large_corpus_is_kept_and_searched(fresh: &Fresh) -> Checked {
     const CHUNKS: usize = 1_100;
     let store = &*fresh.store;
@@ -276,7 +276,7 @@ pub(super) async fn the_newest_versions_stay(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// Whoever looks while versions come and go sees all of a version or nothing of it.
+/// A reader sees all of a version or nothing of it, while versions come and go.
 pub(super) async fn racing_keepers_and_readers_see_whole_versions(fresh: &Fresh) -> Checked {
     const CHUNKS: usize = 40;
     let versions: Vec<Arc<Corpus>> = (1..=VERSIONS_KEPT + 1)
@@ -307,8 +307,8 @@ pub(super) async fn racing_keepers_and_readers_see_whole_versions(fresh: &Fresh)
     Ok(())
 }
 
-/// Whoever keeps a corpus may be dropped at any moment, as a call is at its deadline. Then the corpus is there whole
-/// or not at all, and what others do meanwhile is theirs: it counts at once, and nothing undoes it.
+/// A task that keeps a corpus may be dropped at any moment, as a call is at its deadline. Then the corpus is there whole or not at all, and
+/// changes by others meanwhile count at once and stay.
 pub(super) async fn a_keeper_that_is_dropped_leaves_nothing_behind(fresh: &Fresh) -> Checked {
     // In several portions, for every store.
     const CHUNKS: usize = 1_100;
@@ -357,7 +357,7 @@ pub(super) async fn a_keeper_that_is_dropped_leaves_nothing_behind(fresh: &Fresh
     Ok(())
 }
 
-/// Polls a future so many times and drops it; what it answered, where it came to that.
+/// Polls a future this number of times and drops it; `None` if it has not finished by then.
 async fn finished_by<T>(polls: usize, mut future: BoxFuture<'_, T>) -> Option<T> {
     let mut done = 0;
     std::future::poll_fn(|context| {
@@ -424,7 +424,7 @@ fn ids(hits: &[TextHit]) -> Vec<&str> {
     hits.iter().map(|hit| hit.id.as_str()).collect()
 }
 
-/// The same texts in every run.
+/// Generator of the same texts in every run.
 struct Numbers(u64);
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! How a store says that it is.
+//! Vital signs of a store, as it reports them.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) async fn what_waits_for_the_tree_is_counted(fresh: &Fresh) -> Checked
     Ok(())
 }
 
-/// N10: calls in doubt are counted until somebody has said what became of them.
+/// N10: calls in doubt are counted until they are resolved.
 pub(super) async fn calls_in_doubt_are_counted(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
     let claim = claimed(store, &request(&scope("k"))).await?;

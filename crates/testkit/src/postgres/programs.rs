@@ -1,4 +1,4 @@
-//! The programs of PostgreSQL, the account to run them with, and what is said where something is missing.
+//! The programs of PostgreSQL, the account to run them with, and the messages if something is missing.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Where Debian and its descendants keep the server, a folder for each version.
+/// Folder in which Debian and its descendants keep the server, with a subfolder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// The programs of one installed version.
@@ -66,7 +66,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Nothing where our own account will do.
+    /// Returns the account to run the server as; `None` if our own account will do.
     pub fn for_server() -> Result<Option<Self>, Failure> {
         if number(&["-u"]) != Some(0) {
             return Ok(None);
@@ -87,18 +87,18 @@ impl Account {
     }
 }
 
-/// What `id` says.
+/// Runs `id`, and returns the number that it prints.
 fn number(args: &[&str]) -> Option<u32> {
     let output = Command::new("id").args(args).output().ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
-/// Why there is no server.
+/// Reason for which there is no server.
 #[derive(Debug)]
 pub enum Failure {
     /// PostgreSQL is not installed.
     Missing,
-    /// We are root, and there is nobody else to run a server as.
+    /// We are root, and there is no other account to run a server as.
     NoAccount,
     /// The folder, the port or the watcher could not be had.
     Io(io::Error),
@@ -106,14 +106,14 @@ pub enum Failure {
     Unstarted {
         /// The program.
         program: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// A program says that it failed.
     Refused {
         /// The program.
         program: String,
-        /// What it wrote.
+        /// Output of the program.
         said: String,
     },
 }
@@ -131,7 +131,7 @@ impl Failure {
         Self::Refused { program, said }
     }
 
-    /// With what the server wrote: the program that starts it does not know why it ended.
+    /// Adds the log of the server: the program that starts it does not know why it ended.
     pub(super) fn with_log(mut self, log: &Path) -> Self {
         if let Self::Refused { said, .. } = &mut self {
             said.push_str(&std::fs::read_to_string(log).unwrap_or_default());

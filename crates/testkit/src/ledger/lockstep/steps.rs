@@ -1,4 +1,4 @@
-//! What is done to both stores. Scopes and documents are few, so that steps meet.
+//! Steps that are done to both stores. Scopes and documents are few, so that steps meet.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(super) struct Place {
     pub(super) name: u8,
 }
 
-/// What a claim asks for.
+/// Terms of a claim.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     arguments: u8,
@@ -61,7 +61,7 @@ pub(super) struct Unit {
     pub(super) writes: Vec<(Place, Look, Written)>,
 }
 
-/// What a commit does with a key.
+/// Change that a commit makes to a key.
 #[derive(Debug, Clone)]
 pub(super) enum Key {
     Take {
@@ -75,7 +75,7 @@ pub(super) enum Key {
     },
 }
 
-/// How far what a caller has seen is from what is there.
+/// Distance of the version that a caller has seen from the present one.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Look {
     Fresh,
@@ -83,7 +83,7 @@ pub(super) enum Look {
     Ahead,
 }
 
-/// A document as it is written; deleted where there is no body.
+/// A document as it is written; deleted if there is no body.
 #[derive(Debug, Clone)]
 pub(super) struct Written {
     body: Option<u8>,
@@ -228,7 +228,7 @@ fn key() -> impl Strategy<Value = Key> {
     prop_oneof![take, settle]
 }
 
-/// How a claim ends that is not in doubt.
+/// Generates outcomes of a claim that is not in doubt.
 fn settled() -> impl Strategy<Value = Outcome> {
     let answer = || (any::<u8>(), time());
     prop_oneof![
