@@ -54,9 +54,10 @@ tool("t.big", { description: "Answers with so many bytes.", effect: "read", para
   return { text: "x".repeat(size) };
 });
 
-tool("t.late", { description: "Waits for longer than anybody waits for it.", settings: { deadline_ms: 700 }, parameters: {} }, async (_, ctx) => {
+tool("t.late", { description: "Waits for longer than anybody waits for it.", settings: { deadline_ms: 2000 }, parameters: {} }, async (_, ctx) => {
   await new Promise((aborted) => ctx.signal.addEventListener("abort", aborted));
-  console.log("late", ctx.deadline.getTime() <= Date.now() + 5 ? "True" : "False");
+  // Not the clock: a timer of Node counts from the start of its turn, so it can be early by as long as the turn took.
+  console.log("late", ctx.signal.reason?.name === "TimeoutError" ? "True" : "False");
 });
 
 if (process.argv.includes("express")) {

@@ -74,7 +74,7 @@ def big(size: int) -> dict:
     return {"text": "x" * size}
 
 
-@tool("t.late", deadline_ms=700)
+@tool("t.late", deadline_ms=2000)
 def late(ctx: Context):
     """Waits for longer than anybody waits for it."""
     threading.Event().wait(ctx.remaining() + 0.05)
