@@ -16,7 +16,7 @@ pub(crate) enum Fault {
     Markup,
     /// The document is a part of a program, for example a positional argument or an operand.
     Code,
-    /// Another document or call stands beside the first.
+    /// A second document or call follows the first.
     Second,
     /// A parameter stands outside the document.
     Outside,

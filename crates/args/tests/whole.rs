@@ -139,7 +139,7 @@ fn markup_is_not_mined() {
     ]);
     check_hint(
         "<function=f>\n<parameter=n>\n1\n</parameter>\n</function>",
-        "the arguments are written as markup, which is not read",
+        "the arguments are written as markup, which is not supported",
         "send the arguments as one JSON object",
     );
 }

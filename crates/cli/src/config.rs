@@ -109,7 +109,7 @@ impl Texts {
 fn text(path: &Path) -> std::io::Result<String> {
     // A pipe would block until somebody writes.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is no regular file"));
+        return Err(std::io::Error::other("it is not a regular file"));
     }
     let mut text = String::new();
     let bound = FILE_BYTES_MAX as u64 + 1;

@@ -49,7 +49,7 @@ impl Journal {
     pub(crate) fn start(place: &Place) -> Result<Self, Failure> {
         if let Some(served) = &place.served {
             if served.gateway.health().is_log_stopped() {
-                return Err(Failure::new("nothing is signed any more")
+                return Err(Failure::new("the evidence log is no longer signed")
                     .hint("the server's log says why; `countersign verify --all` says more")
                     .not_verified());
             }

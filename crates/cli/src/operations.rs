@@ -13,7 +13,7 @@
 //! 2. Implement [`Operation`] for it: everything that needs the store is in `perform`. Take the operator from
 //!    `place.by`, never from the environment. What changes something begins with `Journal::start(place)` and ends
 //!    with `journal.sign(place)`. What only reads and may take long waits with `place.wait(…)`, which gives up when
-//!    whoever asked has gone; everything else waits with `place.runtime.block_on(…)` and is done to its end. Show how
+//!    the command that asked has ended; everything else waits with `place.runtime.block_on(…)` and is done to its end. Show how
 //!    far it is with `terminal.bar(…)`.
 //! 3. Add its line to [`ALL`], and a case to `tests/beside.rs`.
 

@@ -370,7 +370,7 @@ fn executable_digest() -> Option<Digest> {
     let mut digester = Digester::default();
     let read = File::open(path).and_then(|mut file| io::copy(&mut file, &mut digester));
     if let Err(error) = &read {
-        tracing::warn!(%error, "the running executable cannot be read: records do not name it");
+        tracing::warn!(%error, "the running executable could not be read, so records do not name the build");
     }
     read.is_ok().then(|| digester.finish())
 }

@@ -46,8 +46,9 @@ pub struct Config {
     /// included file count from the folder of this file too.
     #[schemars(extend("x-live" = true))]
     pub include: Vec<PathBuf>,
-    /// Who may call what: the path of a policy file, or the policy itself as a table, with the members that
-    /// `docs/identity.md` and `docs/limits.md` describe. Left out, every caller may call everything.
+    /// Policy, which decides who may call what: the path of a policy file, or the policy itself as a table, with the
+    /// members that `docs/policy.md`, `docs/identity.md` and `docs/limits.md` describe. Without a policy, every
+    /// caller may call every tool.
     #[schemars(extend("x-flag" = "--policy", "x-live" = true, "x-path" = true))]
     pub policy: Option<PolicySource>,
     /// The address of the server, its name for clients, and the bounds of all that arrives.
@@ -56,8 +57,8 @@ pub struct Config {
     pub store: Store,
     /// The signed log.
     pub log: Log,
-    /// How long the sealed arguments and answers of calls are kept, by the class that a tool declares. Records
-    /// themselves are kept for ever.
+    /// Retention of the sealed arguments and answers of calls, by the class that a tool declares. Records themselves
+    /// are kept for ever.
     pub retention: Retention,
     /// The master key, which wraps the keys of the users. Left out, it is a file in the data folder.
     pub keys: Keys,

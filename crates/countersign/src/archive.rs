@@ -115,10 +115,10 @@ pub enum Error {
         id: SnapshotId,
     },
     /// The newest checkpoint in the store is not one of this log. Usually the store belongs to another log key.
-    #[error("the newest checkpoint in the store does not hold: {0}")]
+    #[error("the newest checkpoint in the store is not valid: {0}")]
     Checkpoint(#[from] CheckpointError),
     /// The checkpoint that the auditor kept is not one of this log.
-    #[error("the checkpoint that was kept does not hold: {0}")]
+    #[error("the supplied checkpoint is not valid: {0}")]
     Held(#[source] CheckpointError),
     /// The tree does not continue the checkpoint that was signed: the log was rolled back, rewritten or damaged.
     #[error(transparent)]

@@ -231,8 +231,7 @@ impl Catalog {
         self.change(|next| next.take_out(name))
     }
 
-    /// Replaces all tools by these, at once. Tools that are the very same keep what was prepared for them; if one of
-    /// them is refused, nothing changes.
+    /// Replaces all tools at once. Unchanged tools keep their prepared data. If one tool is refused, nothing changes.
     pub fn renew(&self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Result<(), Error> {
         self.change(|next| {
             let before = std::mem::take(next);

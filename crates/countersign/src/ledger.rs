@@ -85,7 +85,7 @@ pub enum Error {
         needed_bytes: u64,
     },
     /// A bounded store has no room for another key.
-    #[error("the store holds {limit} keys and takes no more")]
+    #[error("the store has its maximum of {limit} keys")]
     Full {
         /// Number of keys that it holds at most.
         limit: usize,

@@ -21,7 +21,7 @@ pub enum Listed {
     Prompts,
 }
 
-/// Something that is asked of whoever offers it.
+/// A request to an MCP server that offers resources or prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// The contents of a resource.
@@ -40,7 +40,7 @@ pub enum Asked {
 pub struct Request<'a> {
     /// The caller.
     pub principal: &'a Principal,
-    /// The tools that they may call; nobody gets anything of a server of which they may call nothing.
+    /// Tools that the caller may call. A caller who may call no tool of a server gets nothing from it.
     pub tools: &'a BTreeSet<String>,
     /// The caller, as far as it can be spoken to.
     pub dialogue: Option<Arc<Dialogue>>,
@@ -53,7 +53,7 @@ pub struct Request<'a> {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refused {
-    /// Nobody offers that.
+    /// No server offers it.
     Unknown,
     /// An error of the protocol.
     Protocol {

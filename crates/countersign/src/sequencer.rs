@@ -34,13 +34,13 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] ledger::Error),
     /// The tree does not continue the signed one. Usually an old backup was put back.
-    #[error("nothing is signed: {0}")]
+    #[error("the evidence log cannot be signed: {0}")]
     NotGrown(NotGrown),
     /// The checkpoint that the operator kept is not one of this log. Usually it belongs to another log key.
-    #[error("the checkpoint that was kept outside of the store does not hold: {0}")]
+    #[error("the checkpoint outside of the store is not valid: {0}")]
     Held(CheckpointError),
     /// The newest checkpoint in the store is not one of this log. Usually the store belongs to another log key.
-    #[error("the newest checkpoint in the store does not hold: {0}")]
+    #[error("the newest checkpoint in the store is not valid: {0}")]
     Stored(CheckpointError),
     /// The key cannot sign for this log.
     #[error("the checkpoint cannot be signed: {0}")]

@@ -98,8 +98,8 @@ pub trait Tool: Send + Sync + 'static {
     }
 }
 
-/// A tool without its types: the catalog holds these, and manifests are turned into them. Written by hand only if the
-/// declaration is not known before the program runs.
+/// A tool without its types. The catalog contains these, and manifests are turned into them. Implement it by hand
+/// only if the declaration is not known before the program runs.
 ///
 /// # Example
 ///

@@ -166,7 +166,7 @@ pub enum BundleError {
     #[error("the bundle cannot be read: {0}")]
     NotJson(#[from] canonical::Error),
     /// A member is missing or unknown, usually because the file is other JSON.
-    #[error("this is no evidence bundle: {reason}")]
+    #[error("this is not an evidence bundle: {reason}")]
     NotABundle {
         /// Message of the parser.
         reason: String,

@@ -242,7 +242,7 @@ impl Identity {
         if let Some(keys) = &self.keys
             && let Err(error) = keys.require_credentials(&policy).await
         {
-            tracing::warn!(%error, "that credentials are required could not be kept");
+            tracing::warn!(%error, "the setting that credentials are required could not be stored");
         }
     }
 
@@ -265,14 +265,14 @@ impl fmt::Debug for Identity {
 pub enum MayNotListen {
     /// The address can be reached from outside and no credential is configured, so every client could call
     /// everything.
-    #[error("{address} can be reached by others, and no credential is set up")]
+    #[error("{address} can be reached by other machines, but no credential is configured")]
     NoCredential {
         /// Address to listen on.
         address: SocketAddr,
     },
     /// The address can be reached from outside and anonymous access is allowed: clients behind a proxy would
     /// count as local programs.
-    #[error("{address} can be reached by others, so nobody is let in without a credential")]
+    #[error("{address} can be reached by other machines, so every caller needs a credential")]
     Anonymous {
         /// Address to listen on.
         address: SocketAddr,

@@ -46,7 +46,7 @@ enum Command {
     },
     /// `kill -9` at every point and at any moment, on SQLite and PostgreSQL.
     Kills {
-        /// How many kills of each kind of tool on each store.
+        /// Number of kills of each kind of tool on each store.
         #[arg(long, default_value_t = 100)]
         kills: u32,
         /// Repeats a run.
@@ -55,19 +55,19 @@ enum Command {
     },
     /// Processes on one PostgreSQL that race for the same keys.
     Race {
-        /// How many keys.
+        /// Number of keys.
         #[arg(long, default_value_t = 10_000)]
         keys: u32,
-        /// How many processes.
+        /// Number of processes.
         #[arg(long, default_value_t = 8)]
         processes: u32,
     },
     /// A PostgreSQL that restarts and cuts connections while processes work.
     Restarts {
-        /// How often.
+        /// Number of restarts.
         #[arg(long, default_value_t = 200)]
         times: u32,
-        /// How many keys.
+        /// Number of keys.
         #[arg(long, default_value_t = 10_000)]
         keys: u32,
     },

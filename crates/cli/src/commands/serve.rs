@@ -337,7 +337,7 @@ async fn serve(
         if let Err(error) = &signed {
             tracing::error!(
                 error = error as &dyn std::error::Error,
-                "nothing is signed any more"
+                "the evidence log is no longer signed"
             );
             health.health().log_stopped();
         }

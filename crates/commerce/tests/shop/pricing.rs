@@ -179,7 +179,7 @@ async fn a_flash_sale_ends() {
       [
         {
           "code": "PROMOTION_ENDS",
-          "message": "the promotion of SKU-0008-01 ends at 2026-11-16T12:02:00Z, the price moves then"
+          "message": "the promotion of SKU-0008-01 ends at 2026-11-16T12:02:00Z; its price changes then"
         }
       ]
     ]

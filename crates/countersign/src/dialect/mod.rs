@@ -190,7 +190,7 @@ impl fmt::Display for Dialect {
 
 /// The error for a text that is not the name of a dialect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no dialect; use openai, openai-responses, anthropic, gemini, mcp or stub")]
+#[error("{0:?} is not a dialect; use openai, openai-responses, anthropic, gemini, mcp or stub")]
 pub struct UnknownDialect(pub String);
 
 impl FromStr for Dialect {

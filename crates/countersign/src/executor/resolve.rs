@@ -55,7 +55,7 @@ fn unknown(call: &CallParts, trail: &mut Trail) -> Stop {
     let tool = trail.record.tool.clone();
     trail.facts.asked_tool = Some(trail.record.tool.clone());
     trail.record.tool = scrubbed(&trail.record.tool);
-    tracing::warn!("a call names no known tool; its arguments were only parsed");
+    tracing::warn!("the call names an unknown tool; its arguments were only parsed");
     let bound = without_declaration(&call.raw, trail.language);
     trail.record.binding = BindSummary::new(bound.status, &bound.issues);
     // The name is the caller's text, so the log does not have it.

@@ -262,7 +262,7 @@ impl<T> Drop for Contained<'_, T> {
     fn drop(&mut self) {
         let future = self.0.take();
         if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
-            tracing::error!("the tool panicked while it was given up");
+            tracing::error!("the tool panicked while it was being cancelled");
         }
     }
 }

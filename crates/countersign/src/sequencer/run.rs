@@ -95,10 +95,13 @@ impl Sequencer {
             self.parts.newest.stop();
             tracing::error!(
                 error,
-                "nothing is signed before somebody has looked at the store"
+                "signing of the evidence log has stopped until an operator repairs the store; `countersign verify` checks the log"
             );
         } else {
-            tracing::warn!(error, "nothing is signed; it is tried again");
+            tracing::warn!(
+                error,
+                "the evidence log could not be signed; signing is retried"
+            );
         }
     }
 
@@ -110,7 +113,10 @@ impl Sequencer {
                 Ok(_) => tokio::task::yield_now().await,
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "claims and payloads are not maintained");
+                    tracing::warn!(
+                        error,
+                        "expired idempotency keys and payloads could not be removed; this is retried"
+                    );
                     return;
                 }
             }

@@ -176,7 +176,7 @@ async fn an_answer_ends() {
     let error = world.approvals().approve("ap_3", &by, None).await;
     let error = error.unwrap_err().into_body();
     assert_eq!(error.code, ErrorCode::Conflict);
-    assert_eq!(error.message, "the approval \"ap_3\" is expired");
+    assert_eq!(error.message, "the approval \"ap_3\" has expired");
 }
 
 /// A policy whose revision is the argument, and which may want a confirmation itself.

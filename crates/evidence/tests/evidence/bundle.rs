@@ -299,10 +299,10 @@ fn findings_say_what_differed() {
     insta::assert_snapshot!(message("leaf-of-a-later-version"), @"record 11: its leaf isn't a record: version 3 is not known; 1 to 2 are read");
     insta::assert_snapshot!(message("role-in-version-1"), @r#"record 4: its leaf isn't a record: a record of version 1 has no member "links.role""#);
     insta::assert_snapshot!(message("held-forked"), @"the log was rewritten: at 3 leaves it has another root than the held checkpoint");
-    insta::assert_snapshot!(message("checkpoint-resized"), @r#"the checkpoint does not hold: the signature of "log.example.com/orders" is not of this text"#);
+    insta::assert_snapshot!(message("checkpoint-resized"), @r#"the checkpoint is not valid: the signature of "log.example.com/orders" is not of this text"#);
     insta::assert_snapshot!(message("later-format"), @r#"the format "countersign.dev/bundle@v2" is not known; expected "countersign.dev/bundle@v1""#);
-    insta::assert_snapshot!(message("member-twice"), @r#"the bundle cannot be read: the member "/summary" stands there twice; send it once"#);
-    insta::assert_snapshot!(message("missing-member"), @"this is no evidence bundle: unknown field `leave`, expected one of `index`, `leaf`, `proof`, `payload`, `opened`");
+    insta::assert_snapshot!(message("member-twice"), @r#"the bundle cannot be read: the member "/summary" is there twice; send it once"#);
+    insta::assert_snapshot!(message("missing-member"), @"this is not an evidence bundle: unknown field `leave`, expected one of `index`, `leaf`, `proof`, `payload`, `opened`");
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
     let revision = policy.current().revision().clone();
     let (line, column) = (fault.line, fault.column);
     answer::text(format!(
-        "ready\nnote: the policy file is not accepted (line {line}, column {column}), {revision} stays in force\n"
+        "ready\nnote: the policy file was rejected (line {line}, column {column}), {revision} stays in force\n"
     ))
 }
 

@@ -381,7 +381,7 @@ impl ApiKeys {
             if let Ok(_guard) = inner.renewing.try_lock()
                 && let Err(error) = inner.renew().await
             {
-                tracing::warn!(%error, "the API keys cannot be read again");
+                tracing::warn!(%error, "the API keys could not be reloaded from the store; the earlier ones stay in use");
             }
         });
     }

@@ -72,9 +72,9 @@ pub(super) enum Unfetched {
     File(#[source] std::io::Error),
     #[error("the set of keys has more than {SET_BYTES_MAX} bytes")]
     TooLarge,
-    #[error("the set of keys is no JWKS: {0}")]
+    #[error("the key set is not a JWKS: {0}")]
     NoSet(#[source] serde_json::Error),
-    #[error("the keys could not be had a moment ago")]
+    #[error("the keys could not be fetched a moment ago; they are tried again later")]
     Lately,
     #[error("the keys were fetched too long ago, and cannot be fetched")]
     TooOld,
@@ -124,7 +124,7 @@ impl KeySet {
             return match self.load(now).await {
                 Ok(loaded) => Ok(fitting(&loaded, id, algorithm)),
                 Err(error) => {
-                    tracing::warn!(%error, "the keys of an issuer stay as they were");
+                    tracing::warn!(%error, "the signing keys of a token issuer could not be loaded; the earlier keys stay in use");
                     Ok(found)
                 }
             };
@@ -133,7 +133,7 @@ impl KeySet {
             let set = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = set.load(now).await {
-                    tracing::warn!(%error, "the keys of an issuer stay as they were");
+                    tracing::warn!(%error, "the signing keys of a token issuer could not be loaded; the earlier keys stay in use");
                 }
             });
         }

@@ -85,7 +85,7 @@ pub enum Use {
     ByItself,
 }
 
-/// Why somebody could not sign in.
+/// Reason why a sign-in failed.
 #[derive(Debug, Clone)]
 pub enum NotSignedIn {
     /// The credential is not accepted.
@@ -103,8 +103,8 @@ impl Sessions {
         }
     }
 
-    /// A one-time link for the operator of this name, as text for the address. Whoever opens it is this operator, who may name any user, as
-    /// on the command line.
+    /// Creates a one-time link for the operator with this name, as text for the address. The person who opens it is
+    /// this operator, who may name any user, as on the command line.
     pub fn link(&self, operator: Principal, now: Timestamp) -> String {
         let operator = Operator::new(operator.acting_for_others()).at_socket();
         let until = now.saturating_add(LINK_LIFE).unwrap_or(now);
@@ -117,7 +117,7 @@ impl Sessions {
         text
     }
 
-    /// Opens a link, once. The cookie of the new session; none where there is no such link any more.
+    /// Opens a link once and returns the cookie of the new session; `None` if the link was used or has expired.
     pub fn redeem(&self, link: &str, now: Timestamp) -> Option<String> {
         let link = self.kept().links.remove(link)?;
         (link.until > now).then(|| self.begin(SignedBy::Link(link.operator), now))

@@ -156,6 +156,6 @@ impl<'de> Deserialize<'de> for Name {
             return Ok(Self(text));
         }
         let form = "1 to 64 letters, digits and _ . -";
-        Err(D::Error::custom(format!("{text:?} is no name: {form}")))
+        Err(D::Error::custom(format!("{text:?} is not a name: {form}")))
     }
 }

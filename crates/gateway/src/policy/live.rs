@@ -274,7 +274,9 @@ impl LivePolicy {
         use tokio::signal::unix::{SignalKind, signal};
 
         let Ok(mut hangup) = signal(SignalKind::hangup()) else {
-            tracing::error!("SIGHUP cannot be heard, so the policy is not read again");
+            tracing::error!(
+                "the SIGHUP handler could not be installed; changes of the policy file are ignored until a restart"
+            );
             return;
         };
         loop {
@@ -292,7 +294,7 @@ impl LivePolicy {
             tracing::warn!(
                 %error,
                 policy = %self.current.load().revision(),
-                "the policy file is not accepted; the policy before stays in force"
+                "the policy file was rejected; the earlier policy stays in force"
             );
             self.rejections.fetch_add(1, Ordering::Relaxed);
             let rejection = Rejection {

@@ -106,7 +106,7 @@ async fn mistakes_are_explained() {
     insta::assert_snapshot!(check(openai, "{]").await, @"400 INVALID_ARGUMENT : the message is not JSON, see line 1 column 2; send the message as the API of openai has returned it");
     insta::assert_snapshot!(check(openai, r#"{"envelope": {}}"#).await, @r#"400 INVALID_ARGUMENT : there is an envelope and no message; send the message alone, or {"message": …, "envelope": {…}}"#);
     insta::assert_snapshot!(check(openai, r#"{"envelope": {}, "message": {}, "key": 1}"#).await, @r#"400 INVALID_ARGUMENT : "key" stands beside the message and its envelope; send the message alone, or {"message": …, "envelope": {…}}"#);
-    insta::assert_snapshot!(check(openai, r#"{"envelope": {"usr": 1}, "message": {}}"#).await, @r#"400 INVALID_ARGUMENT /envelope/usr: "usr" is no member of a call; did you mean user_id?"#);
-    insta::assert_snapshot!(check(openai, r#"{"envelope": {"user_id": 1}, "message": {}}"#).await, @"400 INVALID_ARGUMENT /envelope/user_id: user_id is not a string; correct it, or leave it out or send null where there is none");
+    insta::assert_snapshot!(check(openai, r#"{"envelope": {"usr": 1}, "message": {}}"#).await, @r#"400 INVALID_ARGUMENT /envelope/usr: "usr" is not a member of a call; did you mean user_id?"#);
+    insta::assert_snapshot!(check(openai, r#"{"envelope": {"user_id": 1}, "message": {}}"#).await, @"400 INVALID_ARGUMENT /envelope/user_id: user_id is not a string; correct it, leave it out, or send null");
     insta::assert_snapshot!(check(openai, r#"{"role": "assistant", "tool_calls": 7}"#).await, @r#"400 INVALID_ARGUMENT /tool_calls: "/tool_calls" should be a list and is a number; send the message as the API of openai has returned it"#);
 }

@@ -107,11 +107,11 @@ impl Task {
                 match kept {
                     Ok(_) => {}
                     Err(failure) if failure.is_final() => {
-                        tracing::error!(record = %entry.id, %failure, "a record cannot be kept");
+                        tracing::error!(record = %entry.id, %failure, "PostgreSQL refused a record; it is not stored");
                         self.refused = Some(failure);
                     }
                     Err(failure) => {
-                        tracing::warn!(record = %entry.id, %failure, "a record waits for the database");
+                        tracing::warn!(record = %entry.id, %failure, "a record could not be written to PostgreSQL; it is retried");
                         left.push(entry);
                     }
                 }

@@ -19,7 +19,7 @@ pub enum OpenError {
     Url(#[source] tokio_postgres::Error),
     /// The file with the certificates is missing or has no certificate, usually because the path is wrong or
     /// the file is not PEM.
-    #[error("{path} holds no certificates that can be read")]
+    #[error("{path} has no readable certificates")]
     Certificates {
         /// Path of the file.
         path: String,

@@ -84,7 +84,10 @@ pub(super) async fn check(client: &Client, options: &PostgresOptions) -> Result<
             if !options.accepts_lossy_server {
                 return Err(OpenError::Lossy { setting });
             }
-            tracing::warn!(setting, "the server forgets commits when it crashes");
+            tracing::warn!(
+                setting,
+                "PostgreSQL runs with this setting off and loses commits when it crashes"
+            );
         }
     }
     Ok(())
@@ -127,7 +130,11 @@ pub(super) async fn migrate(
             )
             .await;
         noted.map_err(Failure::from)?;
-        tracing::info!(number, name = migration.name, "the schema was migrated");
+        tracing::info!(
+            number,
+            name = migration.name,
+            "the database schema was migrated"
+        );
     }
     if let Some(binding) = binding {
         bind(&transaction, binding).await?;

@@ -45,7 +45,7 @@ impl Checkpointer {
         let run = move || {
             while asked.recv().is_ok() {
                 if let Err(error) = checkpoint(&connection, "PASSIVE") {
-                    tracing::warn!(%error, "the write-ahead log was not copied; it is tried again");
+                    tracing::warn!(%error, "the SQLite write-ahead log could not be checkpointed; this is retried");
                 }
             }
         };

@@ -88,7 +88,7 @@ impl Thread {
             } else if self.messages.is_closed() && self.messages.is_empty() {
                 tracing::error!(
                     records = self.backlog.len(),
-                    "the store closes without these records"
+                    "the store closed before these records could be written"
                 );
                 return false;
             } else {

@@ -187,9 +187,12 @@ impl Thread {
         while self.jobs.blocking_recv_many(&mut jobs, BATCH_MAX) > 0 {
             let outcome = self.disk.check().and_then(|()| self.commit(&mut jobs));
             match &outcome {
-                Ok(()) if is_failing => tracing::info!("the store takes writes again"),
+                Ok(()) if is_failing => tracing::info!("the SQLite store accepts writes again"),
                 Err(failure) if !is_failing => {
-                    tracing::error!(?failure, "the store takes no writes");
+                    tracing::error!(
+                        ?failure,
+                        "the SQLite store refuses writes; calls fail until it accepts them again"
+                    );
                 }
                 Ok(()) | Err(_) => {}
             }
@@ -216,7 +219,7 @@ impl Thread {
             Ok(()) => self.connection = Some(connection),
             Err(failure) => tracing::warn!(
                 ?failure,
-                "the write-ahead log was not copied or emptied; the next commit tries again"
+                "the SQLite write-ahead log could not be checkpointed; the next commit tries again"
             ),
         }
         Ok(())
@@ -297,7 +300,7 @@ impl Thread {
         if let Err(failure) = closed {
             tracing::warn!(
                 ?failure,
-                "the store was not closed; the next start will say so"
+                "the SQLite store could not be closed cleanly; the next start reports it"
             );
         }
     }

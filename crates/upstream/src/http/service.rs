@@ -46,7 +46,7 @@ pub enum ServiceError {
         upstream: String,
     },
     /// The base address is not a valid URL of http or https.
-    #[error("the upstream {upstream}: {url:?} is no address of http or https")]
+    #[error("the upstream {upstream}: {url:?} is not an http or https address")]
     Address {
         /// Its name.
         upstream: String,
@@ -62,7 +62,7 @@ pub enum ServiceError {
         source: Refused,
     },
     /// An entry of `allow_private` is not a valid network.
-    #[error("the upstream {upstream}: {text:?} is no network")]
+    #[error("the upstream {upstream}: {text:?} is not a network")]
     Network {
         /// Its name.
         upstream: String,

@@ -95,7 +95,7 @@ impl Follower {
                 let name = self.server.name();
                 let pins = Pins::read(&self.folder);
                 if let Err(error) = &pins {
-                    tracing::warn!(upstream = name, %error, "a file that cannot be read approves nothing");
+                    tracing::warn!(upstream = name, %error, "the file of approved tools could not be read, so no tool of this upstream counts as approved");
                 }
                 let pin = pins.unwrap_or_default().upstreams.remove(name);
                 let is_other = match pin {

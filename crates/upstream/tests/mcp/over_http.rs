@@ -144,7 +144,7 @@ async fn discovery_and_users_have_credentials_of_their_own() {
     assert_eq!(listed.spec().description, "Listed for BEARER FOR-THE-LIST.");
 
     let reply = world.call("web.mirror", "{}").await;
-    let expected = "UNAUTHORIZED: the user has stored no token for the upstream web [final  ]";
+    let expected = "UNAUTHORIZED: the user has not stored a token for the upstream web [final  ]";
     assert_eq!(told(&reply), expected);
     for (user, token) in [("ann", "of-ann"), ("bob", "of-bob")] {
         let arguments = json!({"upstream": "web", "token": token}).to_string();

@@ -71,7 +71,7 @@ async fn what_has_changed_is_in_quarantine() {
     let reply = world.call("plain.say", r#"{"text": "x"}"#).await;
     assert_eq!(
         told(&reply),
-        "UPSTREAM_ERROR: the definition of plain.say has changed at the upstream plain, and nobody has approved it; \
+        "UPSTREAM_ERROR: the definition of plain.say has changed at the upstream plain and waits for approval; \
          nothing was sent [final  ]"
     );
     assert_eq!(

@@ -215,7 +215,7 @@ impl Reload {
         if old.telemetry.log != new.telemetry.log
             && let Err(error) = parts.filter.set(&new.telemetry.log)
         {
-            tracing::warn!(%error, "the filter of the log stays as it is");
+            tracing::warn!(%error, "the new log filter was rejected; the earlier one stays in force");
         }
         let changes = self.current.changes(&loaded);
         let waiting = self.started.changes(&loaded);
@@ -228,7 +228,7 @@ impl Reload {
                 "a new configuration is in force"
             );
         } else if why == Why::Asked {
-            tracing::info!(file = %self.path.display(), "the configuration and its secrets were read again");
+            tracing::info!(file = %self.path.display(), "the configuration and its secrets were reloaded");
         }
         let now = parts.recorder.now();
         self.file.accepted(digest, now, in_force(&loaded, &waiting));
@@ -254,7 +254,7 @@ impl Reload {
             for mistake in mistakes.iter().take(NAMED_MAX) {
                 tracing::warn!(
                     %mistake,
-                    "the configuration is not accepted; the one before stays in force"
+                    "the configuration was rejected; the earlier one stays in force"
                 );
             }
         }

@@ -33,11 +33,12 @@ pub enum Whose {
     Progress,
 }
 
-/// The kinds of fault. Closed. The usual cause is that somebody has changed the store, or put back an older copy of it.
+/// Kinds of fault. Closed. The usual cause is a change of the store outside of the program, or an older copy of it
+/// that was put back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A note that is not a valid checkpoint of this log.
-    #[error("{whose} does not hold: {error}")]
+    #[error("{whose} is not valid: {error}")]
     Checkpoint {
         /// The source of the note.
         whose: Whose,
@@ -78,7 +79,7 @@ pub enum Fault {
         found: Digest,
     },
     /// No proof leads from this checkpoint to the current tree.
-    #[error("nothing shows that the log has grown from the {size} leaves of {whose}")]
+    #[error("there is no proof that the log grew from the {size} leaves of {whose}")]
     NotShown {
         /// The source of the checkpoint.
         whose: Whose,
@@ -98,7 +99,7 @@ pub enum Fault {
         size: u64,
     },
     /// Another leaf is in its place.
-    #[error("the leaf {found} stands in its place")]
+    #[error("the leaf {found} is in its place")]
     OutOfOrder {
         /// The place that the other leaf names.
         found: u64,
@@ -138,7 +139,7 @@ pub enum Fault {
         what: Arc<str>,
     },
     /// The row names another place in the tree.
-    #[error("its row says that it stands at {found:?}")]
+    #[error("its row has the position {found:?}")]
     IndexDiffers {
         /// The place that the row names.
         found: Option<u64>,

@@ -66,7 +66,7 @@ impl fmt::Display for Suspect {
                 let named = named.join(", ");
                 write!(
                     f,
-                    "nobody can call what no [[tools]] entry matches: {named}{more}"
+                    "no caller can call tools that no [[tools]] entry matches: {named}{more}"
                 )
             }
             Self::EveryAgentDenied => f.write_str(

@@ -120,7 +120,7 @@ impl Lane {
         match self.commit(&batch, None).await {
             Ok(verdicts) => conclude(batch, verdicts),
             Err((failure, in_doubt)) if batch.len() > 1 && failure.may_be_of_one() => {
-                tracing::debug!(%failure, calls = batch.len(), "a batch failed; its calls go alone");
+                tracing::debug!(%failure, calls = batch.len(), "a batch of calls failed in PostgreSQL; each call is committed alone");
                 let mut put_off = Vec::new();
                 for job in batch {
                     let verdicts = self.commit(std::slice::from_ref(&job), in_doubt).await;
@@ -177,7 +177,7 @@ impl Lane {
             if !may_retry {
                 return Err((failure, in_doubt));
             }
-            tracing::debug!(%failure, "a transaction is done again");
+            tracing::debug!(%failure, "a PostgreSQL transaction is retried");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
         }
