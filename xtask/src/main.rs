@@ -10,6 +10,7 @@ mod clients;
 mod conformance;
 mod corpus;
 mod fuzz;
+mod picture;
 mod sdk;
 mod set_up;
 mod step;
@@ -35,7 +36,7 @@ Commands:
                         installs what it measures beside under target/
   torture [--quick]     kill, race and cut off real processes in large numbers, and count what is left
   generate              write the generated files anew
-  screens               take the pictures of docs/screens anew, in Chromium
+  screens [demo]        take the pictures of docs/screens anew, in Chromium; or only that of the terminal demo
   fuzz [--seconds N] [TARGET...]
                         run each fuzz target for N seconds (600); needs a nightly toolchain";
 
@@ -63,7 +64,8 @@ fn run(words: &[&str]) -> Result<()> {
         ["torture"] => torture(["100", "10000", "200"]),
         ["torture", "--quick"] => torture(["10", "200", "10"]),
         ["generate"] => generate(),
-        ["screens"] => screens(),
+        ["screens"] => screens().and_then(|()| picture::demo()),
+        ["screens", "demo"] => picture::demo(),
         ["fuzz", rest @ ..] => {
             let (seconds, targets) = fuzz_options(rest)?;
             fuzz::run(seconds, &targets)

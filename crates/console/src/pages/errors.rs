@@ -82,7 +82,7 @@ pub(crate) async fn one(visit: Visit, Path(code): Path<String>) -> Result<Respon
     let page = One {
         frame: visit.frame(code.as_str(), "errors").await,
         code: code.as_str(),
-        html: docs::rendered(text(code)),
+        html: docs::rendered(text(code), "errors"),
         calls,
     };
     answer::page(&visit, &page)
