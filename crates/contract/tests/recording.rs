@@ -161,7 +161,7 @@ fn what_is_wrong_has_its_place() {
         5,
         "{\"call\"",
         "{\"end\":{\"calls\":2}}\n{\"call\"",
-        "line 6, column 1: nothing may stand behind",
+        "line 6, column 1: no line may follow",
     );
 }
 

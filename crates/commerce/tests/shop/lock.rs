@@ -209,7 +209,7 @@ async fn another_cart_of_the_same_user_waits() {
     );
     let message = own["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("orders of other carts of this user"),
+        message.contains("orders of this user's other carts"),
         "{message}"
     );
     let others = order.by("u_2").call(&world, TOOL, stranger).await;

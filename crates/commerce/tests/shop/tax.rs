@@ -603,12 +603,7 @@ async fn wrong_arguments() {
         "items": items, "quote_snapshot_id": "ev_1", "destination": {"country": "DE"},
     }))
     .await;
-    check(
-        &reply,
-        "INVALID_ARGUMENT",
-        "/items",
-        "send only one of them",
-    );
+    check(&reply, "INVALID_ARGUMENT", "/items", "send one of them");
     let reply = estimate(json!({
         "items": [{"sku": "SKU-0001-01"}, {"sku": "SKU-9999-99"}], "destination": {"country": "DE"},
     }))
