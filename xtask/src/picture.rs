@@ -23,7 +23,7 @@ const STEPS: [(&str, Part); 6] = [
     ("[ 1/", Part::Whole),
     ("[ 8/", Part::Checks),
     ("[11/", Part::Checks),
-    ("[12/", Part::Whole),
+    ("[12/", Part::Checks),
     ("[13/", Part::Checks),
     ("[15/", Part::Checks),
 ];
@@ -99,7 +99,7 @@ fn svg(lines: &[&str]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
          <title>{COMMAND}</title>\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#14171c\"/>\n\
-         <g font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"{FONT_PX}\" fill=\"#d7dce3\" xml:space=\"preserve\">\n"
+         <g font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"{FONT_PX}\" fill=\"#d7dce3\">\n"
     );
     let prompt = format!("$ {COMMAND}");
     for (place, line) in std::iter::once(prompt.as_str())
@@ -124,10 +124,12 @@ fn svg(lines: &[&str]) -> String {
     text
 }
 
+/// Escapes a line. Spaces become no-break spaces, because a renderer of SVG joins the others.
 fn escaped(line: &str) -> String {
     line.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
+        .replace(' ', "\u{a0}")
 }
 
 #[cfg(test)]
@@ -143,7 +145,7 @@ mod tests {
         );
         let drawn = svg(&chosen(text));
         assert!(
-            drawn.contains("a &lt; b") && !drawn.contains("[ 2/15]"),
+            drawn.contains("a\u{a0}&lt;\u{a0}b") && !drawn.contains("2/15]"),
             "{drawn}"
         );
         assert_eq!(drawn.matches("<text ").count(), 7);

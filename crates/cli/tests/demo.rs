@@ -299,13 +299,11 @@ fn the_picture_shows_parts_of_the_story() {
     let picture = std::fs::read_to_string(folder.join("docs/screens/demo.svg")).unwrap();
     let texts = picture.lines().filter(|line| line.starts_with("<text "));
     let texts = texts.filter_map(|line| line.split_once('>')?.1.strip_suffix("</text>"));
-    let lines: Vec<String> = texts
-        .map(|text| {
-            text.replace("&lt;", "<")
-                .replace("&gt;", ">")
-                .replace("&amp;", "&")
-        })
-        .collect();
+    let unescaped = |text: &str| {
+        let text = text.replace('\u{a0}', " ").replace("&lt;", "<");
+        text.replace("&gt;", ">").replace("&amp;", "&")
+    };
+    let lines: Vec<String> = texts.map(unescaped).collect();
     let is_heading = |line: &str| line.starts_with('[') && line.contains("/15]");
     let shown = lines.iter().map(String::as_str);
     let shown = shown.filter(|line| is_heading(line) || line.starts_with("  ✓"));
