@@ -9,8 +9,12 @@
 
 #[path = "console/browser.rs"]
 mod browser;
+#[path = "console/dispute.rs"]
+mod dispute;
 #[path = "console/in_browser.rs"]
 mod in_browser;
+#[path = "console/verifier_page.rs"]
+mod verifier_page;
 #[path = "console/world.rs"]
 mod world;
 
