@@ -32,6 +32,7 @@ fn every_page_is_shown_and_has_a_twin() {
     let more = [
         format!("/calls/{}", call["request_id"].as_str().unwrap()),
         format!("/calls/{}", call["evidence"].as_str().unwrap()),
+        format!("/cases/{}", call["evidence"].as_str().unwrap()),
         "/tools/notes.add".to_owned(),
         "/errors/CONFLICT".to_owned(),
         "/docs/approvals".to_owned(),
