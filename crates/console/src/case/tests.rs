@@ -1,3 +1,5 @@
+//! Stories of made-up cases: sealed, opened, and as a ZIP.
+
 use countersign::contract::SnapshotId;
 use countersign::contract::evidence::{RecordedReply, RecordedTool};
 use countersign_evidence::bundle::BundledRecord;
