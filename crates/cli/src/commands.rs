@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 pub(crate) mod bind;
 pub(crate) mod call;
 pub(crate) mod calls;
+pub(crate) mod case;
 pub(crate) mod claims;
 pub(crate) mod config;
 pub(crate) mod console;

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::commands::{
-    approvals, call, calls, claims, console, doctor, evidence, keys, record, replay, store,
+    approvals, call, calls, case, claims, console, doctor, evidence, keys, record, replay, store,
     upstreams, verify,
 };
 use crate::exit::Exit;
@@ -48,6 +48,7 @@ const ALL: &[(&str, Perform)] = &[
     entry::<call::Asked>(),
     entry::<calls::Calls>(),
     entry::<calls::CallShow>(),
+    entry::<case::Asked>(),
     entry::<claims::List>(),
     entry::<claims::Resolve>(),
     entry::<console::Asked>(),

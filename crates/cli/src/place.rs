@@ -375,7 +375,7 @@ fn executable_digest() -> Option<Digest> {
     read.is_ok().then(|| digester.finish())
 }
 
-fn clock_and_ids() -> (Arc<dyn Clock>, Arc<dyn IdSource>) {
+pub(crate) fn clock_and_ids() -> (Arc<dyn Clock>, Arc<dyn IdSource>) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let ids = Arc::new(RandomIds::new(clock.clone()));
     (clock, ids)

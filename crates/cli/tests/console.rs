@@ -9,8 +9,12 @@
 
 #[path = "console/browser.rs"]
 mod browser;
+#[path = "console/dispute.rs"]
+mod dispute;
 #[path = "console/in_browser.rs"]
 mod in_browser;
+#[path = "console/verifier_page.rs"]
+mod verifier_page;
 #[path = "console/world.rs"]
 mod world;
 
@@ -28,6 +32,7 @@ fn every_page_is_shown_and_has_a_twin() {
     let more = [
         format!("/calls/{}", call["request_id"].as_str().unwrap()),
         format!("/calls/{}", call["evidence"].as_str().unwrap()),
+        format!("/cases/{}", call["evidence"].as_str().unwrap()),
         "/tools/notes.add".to_owned(),
         "/errors/CONFLICT".to_owned(),
         "/docs/approvals".to_owned(),

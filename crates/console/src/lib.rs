@@ -13,6 +13,7 @@
 //! | `assets` | stylesheet, script and icon |
 //! | `frame` | what surrounds every page |
 //! | `pages` | one file a page |
+//! | [`case`] | an order or a call told step by step, also as a file and a ZIP |
 //! | `form` | a form drawn from a declaration, and what was filled in |
 //! | `shown` | times, durations and JSON as people read them |
 //! | `words` | one table a language |
@@ -30,6 +31,7 @@ use tokio::sync::Semaphore;
 mod answer;
 mod ask;
 mod assets;
+pub mod case;
 mod form;
 mod frame;
 mod pages;
@@ -56,6 +58,7 @@ pub(crate) struct Console {
     pub(crate) gateway: Gateway,
     pub(crate) inside: Inside,
     pub(crate) settings: Vec<Setting>,
+    pub(crate) rules: Vec<case::RuleVersion>,
     pub(crate) streams: Arc<Semaphore>,
 }
 
@@ -67,12 +70,13 @@ impl fmt::Debug for Console {
     }
 }
 
-/// The pages of a gateway. They stand at `/`, beside the API.
-pub fn pages(gateway: &Gateway, settings: Vec<Setting>) -> Router {
+/// The pages of a gateway. They stand at `/`, beside the API. `rules` are the rule sets that are known here, for their labels.
+pub fn pages(gateway: &Gateway, settings: Vec<Setting>, rules: Vec<case::RuleVersion>) -> Router {
     let console = Arc::new(Console {
         gateway: gateway.clone(),
         inside: Inside::new(gateway),
         settings,
+        rules,
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
     });
     let known = middleware::from_fn_with_state(console.clone(), session::layer);
@@ -88,7 +92,7 @@ pub fn pages(gateway: &Gateway, settings: Vec<Setting>) -> Router {
 /// Pages of whoever has signed in.
 fn signed_in() -> Router<Shared> {
     use pages::{approvals, call, calls, errors, evidence, overview, policy, search, settings};
-    use pages::{docs, doubts, tool, tools, upstreams};
+    use pages::{case, docs, doubts, tool, tools, upstreams};
     let twins = [
         ("/", "/overview.json", get(overview::show)),
         ("/tools", "/tools.json", get(tools::show)),
@@ -110,6 +114,9 @@ fn signed_in() -> Router<Shared> {
         .route("/tools/{name}", get(tool::show).post(tool::call))
         .route("/calls/live", get(calls::live))
         .route("/calls/{id}", get(call::show))
+        .route("/cases/{id}", get(case::show))
+        .route("/cases/{id}/open", post(case::open))
+        .route("/cases/{id}/zip", post(case::zip))
         .route("/evidence/{id}/open", post(call::open))
         .route("/evidence/{id}/check", post(call::check))
         .route("/evidence/{id}/bundle", get(call::bundle))

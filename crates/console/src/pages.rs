@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod call;
 pub(crate) mod calls;
+pub(crate) mod case;
 pub(crate) mod docs;
 pub(crate) mod doubts;
 pub(crate) mod errors;

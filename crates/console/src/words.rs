@@ -218,6 +218,7 @@ words![
     verify,
     recompute,
     export_proof,
+    whole_case,
     check_intact,
     check_broken,
     check_same,
@@ -318,6 +319,17 @@ words![
     hours,
     days,
 ];
+
+impl Words {
+    /// The language that these are.
+    pub(crate) fn language(&self) -> Language {
+        if self.tag == of(Language::Chinese).tag {
+            Language::Chinese
+        } else {
+            Language::English
+        }
+    }
+}
 
 /// The words of a language.
 pub(crate) fn of(language: Language) -> &'static Words {

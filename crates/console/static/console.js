@@ -8,6 +8,8 @@ const one = (selector, root = document) => root.querySelector(selector);
 const door = one("form[data-auto]");
 if (door) door.requestSubmit();
 
+document.addEventListener("click", (event) => { if (event.target.closest("[data-print]")) print(); });
+
 // Copying.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");

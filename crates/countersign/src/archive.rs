@@ -20,6 +20,7 @@ use crate::vault::Vault;
 mod act;
 mod again;
 mod belongings;
+mod case;
 mod content;
 mod denied;
 mod erase;
@@ -38,6 +39,7 @@ mod words;
 
 pub use again::Answered;
 pub use belongings::Belongings;
+pub use case::{Case, CasePart, CaseRecord};
 pub use content::{Content, Tampering};
 pub use erase::Erasure;
 pub use export::Export;

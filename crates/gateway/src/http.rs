@@ -12,6 +12,7 @@
 //! | `providers` | `POST /v1/providers/{provider}/calls`: a model's message in, its tool messages out |
 //! | `calls` | `GET /v1/calls`: past calls |
 //! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
+//! | [`cases`] | `/v1/cases/{id}`: all records of one order or call, and one bundle of them |
 //! | `replay` | `POST /v1/evidence/{id}/replay` |
 //! | `status` | `GET /v1/status`: the state of the server, and its problems |
 //! | `log` | `/v1/log`: the signed checkpoint and the tiles under it |
@@ -33,6 +34,7 @@ mod approvals;
 pub(crate) mod body;
 mod call;
 mod calls;
+pub mod cases;
 pub mod edge;
 mod evidence;
 pub(crate) mod headers;
@@ -65,6 +67,8 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/status", get(status::show))
         .route("/v1/calls", get(calls::list))
         .route("/v1/calls/{request_id}", get(calls::one))
+        .route("/v1/cases/{id}", get(cases::show))
+        .route("/v1/cases/{id}/bundle", post(cases::bundle))
         .route("/v1/evidence/{id}", get(evidence::show))
         .route("/v1/evidence/{id}/proof", get(evidence::proof))
         .route("/v1/evidence/{id}/bundle", get(evidence::bundle))

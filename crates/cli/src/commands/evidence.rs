@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 
-use countersign::archive::{Content, Standing};
+use countersign::archive::{CasePart, Content, Shown, Standing};
 use countersign::contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::calls::{Wanted, record, show};
 use super::lookup::{Name, Whose};
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
-use crate::table::Table;
+use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
 pub(crate) mod export;
@@ -156,6 +156,7 @@ impl Operation for Show {
     fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let id = self.name.one(place, self.whose.user.as_deref())?;
         let shown = record(place, &id)?;
+        let later = self.later(place, &id)?;
         if terminal.is_for_programs() {
             let (proof, size) = match shown.standing {
                 Standing::Waiting => ("waiting", None),
@@ -169,15 +170,73 @@ impl Operation for Show {
                 "index": shown.index,
                 "has_payload": shown.has_payload,
                 "proof": {"state": proof, "checkpoint_size": size},
+                "later": later,
             });
             write_json(terminal, &value)?;
         } else {
             show(terminal, &shown)?;
+            for one in &later {
+                writeln!(terminal.data(), "later: {}", one.line())?;
+            }
+            if !later.is_empty() {
+                let name = self.name.text();
+                terminal.say(format_args!("`countersign case {name}` tells all of it"))?;
+            }
         }
         Ok(match shown.standing {
             Standing::NotIncluded => Exit::NotVerified,
             Standing::Waiting | Standing::Unsigned | Standing::Signed { .. } => Exit::Ok,
         })
+    }
+}
+
+impl Show {
+    /// The records that an order led to, such as its payment and the approval of it; nothing else has such records.
+    fn later(&self, place: &Place, id: &SnapshotId) -> Result<Vec<Later>, Failure> {
+        let name = self.name.text();
+        let archive = place.archive();
+        if !archive.is_thing(&name) {
+            return Ok(Vec::new());
+        }
+        let case = place.runtime.block_on(archive.case(&name, &[id.clone()]));
+        let records = case.map_err(archive_failed)?.records.into_iter();
+        let followed = records.filter(|one| one.part == CasePart::Followed);
+        Ok(followed.map(|one| Later::of(&one.shown)).collect())
+    }
+}
+
+/// A record that came of an order.
+#[derive(Serialize)]
+struct Later {
+    at: String,
+    kind: &'static str,
+    tool: Option<String>,
+    /// What became of a question; `None` for a call.
+    event: Option<String>,
+    code: Option<&'static str>,
+    evidence: SnapshotId,
+}
+
+impl Later {
+    fn of(shown: &Shown) -> Self {
+        let event = shown.record.act.get("event").and_then(Value::as_str);
+        Self {
+            at: shown.record.at.clone(),
+            kind: shown.row.kind.as_str(),
+            tool: shown.row.tool.clone(),
+            event: event.map(str::to_owned),
+            code: shown.row.code.map(ErrorCode::as_str),
+            evidence: shown.row.id.clone(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let what = self.event.as_deref().or(self.code).unwrap_or("OK");
+        let tool = self.tool.as_deref().unwrap_or("-");
+        visible(&format!(
+            "{} {} {tool} {what} {}",
+            self.at, self.kind, self.evidence
+        ))
     }
 }
 
@@ -235,7 +294,7 @@ fn kind(text: &str) -> Result<RecordKind, String> {
 }
 
 /// Writes one line about what was done or, for programs, the value.
-fn say_done(terminal: &mut Terminal, value: &serde_json::Value, line: &str) -> Result<(), Failure> {
+fn say_done(terminal: &mut Terminal, value: &Value, line: &str) -> Result<(), Failure> {
     if terminal.is_for_programs() {
         return write_json(terminal, value);
     }

@@ -51,6 +51,15 @@ impl FromStr for Name {
 }
 
 impl Name {
+    /// The name as it was given.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Record(id) => id.to_string(),
+            Self::Call(name) => name.to_string(),
+            Self::Leaf(hash) => hash.to_string(),
+        }
+    }
+
     /// The records that it names, newest first; at least one.
     pub(crate) fn all(
         &self,

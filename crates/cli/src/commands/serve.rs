@@ -302,11 +302,14 @@ fn gateway_of(
     let ids = place.ids.clone();
     let gateway = Gateway::new(executor, archive, ids, identity, settings);
     let settings = settings_of(place);
+    let rules = super::case::rule_labels(place);
     gateway
         .with_views(views::all())
         .with_metrics(metrics)
         .with_pulse(pulse)
-        .with_pages(move |gateway| countersign_console::pages(gateway, settings.clone()))
+        .with_pages(move |gateway| {
+            countersign_console::pages(gateway, settings.clone(), rules.clone())
+        })
 }
 
 /// The settings that the console shows: those that the server was started with, without secrets.

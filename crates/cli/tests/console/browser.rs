@@ -129,6 +129,16 @@ impl Browser {
         self.post(&format!("/element/{element}/value"), &json!({"text": text}));
     }
 
+    /// Chooses a file in a field for files.
+    pub(crate) fn attach(&self, css: &str, file: &std::path::Path) {
+        let element = self.find(css);
+        let path = file.canonicalize().unwrap();
+        self.post(
+            &format!("/element/{element}/value"),
+            &json!({"text": path.to_str().unwrap()}),
+        );
+    }
+
     /// Presses a key wherever the focus is.
     pub(crate) fn press(&self, key: &str) {
         self.post(

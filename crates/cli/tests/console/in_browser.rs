@@ -18,6 +18,7 @@ fn no_page_breaks_a_rule() {
     let call = world.newest_call();
     let more = [
         format!("/calls/{}", call["evidence"].as_str().unwrap()),
+        format!("/cases/{}", call["evidence"].as_str().unwrap()),
         "/tools/notes.add".to_owned(),
         "/errors/CONFLICT".to_owned(),
         "/docs/approvals".to_owned(),

@@ -60,6 +60,11 @@ impl World {
         }
     }
 
+    /// A file of the data folder.
+    pub(crate) fn data(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join("data").join(name)
+    }
+
     /// Output of a command.
     pub(crate) fn run(&self, words: &[&str]) -> String {
         let output = command(&self.folder, words).output().unwrap();

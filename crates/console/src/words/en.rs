@@ -196,6 +196,7 @@ pub(super) const WORDS: Words = Words {
     verify: "Verify",
     recompute: "Compute again and compare",
     export_proof: "Export proof",
+    whole_case: "The whole case",
     check_intact: "Verified: what is stored is what was recorded and signed.",
     check_broken: "Broken: what is stored is not what was recorded.",
     check_same: "Computed again with the rules of the record: the same answer.",

@@ -196,6 +196,7 @@ pub(super) const WORDS: Words = Words {
     verify: "验证",
     recompute: "重新计算并比较",
     export_proof: "导出证明",
+    whole_case: "完整案卷",
     check_intact: "已验证：存储内容与记录并签名的内容一致。",
     check_broken: "已损坏：存储内容与记录不一致。",
     check_same: "按记录的规则重新计算：结果相同。",

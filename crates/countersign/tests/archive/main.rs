@@ -7,6 +7,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod case;
 mod denied;
 mod erase;
 mod export;

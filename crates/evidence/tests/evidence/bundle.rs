@@ -333,3 +333,25 @@ fn limits_are_kept() {
         ("too_large", BundleError::TooLarge { found })
     );
 }
+
+/// A22: a list in the place of an object is refused, as other implementations do.
+#[test]
+fn a_list_is_no_object() {
+    let file = include_str!("../../../../docs/evidence-vectors/bundles/v2-valid-opened.json");
+    let sound: serde_json::Value = serde_json::from_str(file).unwrap();
+    assert!(Bundle::parse(sound.to_string()).is_ok());
+    for (place, members) in [
+        (
+            "/records/0",
+            &["index", "leaf", "proof", "payload", "opened"][..],
+        ),
+        ("/records/0/opened", &["arguments", "data", "raw", "shown"]),
+        ("/records/0/opened/arguments", &["salt", "value", "text"]),
+    ] {
+        let mut altered = sound.clone();
+        let object = altered.pointer_mut(place).unwrap();
+        *object = members.iter().map(|name| object[*name].clone()).collect();
+        let refused = Bundle::parse(altered.to_string()).map_err(|error| error.code());
+        assert_eq!(refused.map(|_| ()), Err("not_a_bundle"), "{place}");
+    }
+}

@@ -129,6 +129,16 @@ pub(super) async fn find_for(
     principal: &Principal,
     name: &str,
 ) -> Result<SnapshotId, Refusal> {
+    seen(look_for(event, gateway, principal, name).await?, name)
+}
+
+/// Same as `look`, for operations that need more than read access: a denial is recorded.
+pub(super) async fn look_for(
+    event: &'static str,
+    gateway: &Gateway,
+    principal: &Principal,
+    name: &str,
+) -> Result<Sight, Refusal> {
     let sight = look(gateway, principal, name).await?;
     let archive = gateway.archive();
     match &sight {
@@ -136,7 +146,7 @@ pub(super) async fn find_for(
         Sight::Nothing if !sees_all(principal) => archive.deny_nothing(event, principal).await,
         Sight::Nothing | Sight::Seen(_) | Sight::Several(_) => {}
     }
-    seen(sight, name)
+    Ok(sight)
 }
 
 fn seen(sight: Sight, name: &str) -> Result<SnapshotId, Refusal> {

@@ -96,7 +96,7 @@ impl Export {
 }
 
 /// Writes a file that only its owner can read: a bundle may hold opened content.
-fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     options.open(path)?.write_all(content)
