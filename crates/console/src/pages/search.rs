@@ -53,6 +53,12 @@ async fn found(visit: &Visit, asked: &str) -> Option<String> {
         let id = record.pointer("/record/id").and_then(Value::as_str)?;
         return Some(format!("/calls/{}", segment(id)));
     }
+    if is_there(format!("/v1/sessions/{name}?limit=1"))
+        .await
+        .is_some()
+    {
+        return Some(format!("/sessions/{name}"));
+    }
     let of_user = visit.calls(&[("user", asked)], 1).await.ok()?;
     (!of_user.calls.is_empty()).then(|| format!("/calls?user={name}"))
 }
