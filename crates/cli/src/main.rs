@@ -34,6 +34,7 @@ mod recording;
 mod rules;
 mod running;
 mod served;
+mod sign_in;
 mod table;
 mod telemetry;
 mod terminal;

@@ -21,6 +21,7 @@ mod retention;
 mod rules;
 mod server;
 mod shop;
+mod sign_in;
 mod store;
 mod telemetry;
 
@@ -34,6 +35,7 @@ pub use retention::Retention;
 pub use rules::RuleFolders;
 pub use server::Server;
 pub use shop::Shop;
+pub use sign_in::SignIn;
 pub use store::{Postgres, Sqlite, Store};
 pub use telemetry::{LogFormat, Semconv, Telemetry};
 
@@ -66,6 +68,8 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// The Model Context Protocol.
     pub mcp: Mcp,
+    /// People sign in to the console at an issuer of tokens.
+    pub sign_in: SignIn,
     /// Questions that a user has to answer before a call runs.
     pub approvals: Approvals,
     /// The list of tools that models are shown, over MCP and in the words of providers; `docs/big-catalogs.md`.

@@ -11,6 +11,7 @@ pub(crate) mod evidence;
 pub(crate) mod overview;
 pub(crate) mod policy;
 pub(crate) mod search;
+pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod tool;
 pub(crate) mod tools;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::{
-    BindStatus, ErrorCode, IssueCode, RequestId, SnapshotId, TraceContext, TraceState,
+    BindStatus, Digest, ErrorCode, IssueCode, RequestId, SnapshotId, TraceContext, TraceState,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -124,6 +124,8 @@ pub struct Answered {
     pub policy_revision: Option<String>,
     /// Id of the evidence.
     pub snapshot_id: Option<SnapshotId>,
+    /// Digest of the session's name, if the call names one: the name itself is the caller's text.
+    pub session: Option<Digest>,
     /// The binder's changes (B19).
     pub binding: BindSummary,
     /// Durations of the phases. Unlike in the record, settling includes the commit.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 
@@ -68,6 +69,28 @@ pub enum Refused {
     Away(String),
 }
 
+/// An upstream that was asked a moment ago.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    /// True if it answered.
+    pub is_up: bool,
+    /// Its answer, or the reason for which there is none; for an operator.
+    pub said: String,
+    /// Time until the answer, in microseconds.
+    pub took_us: u64,
+    /// Number of tools that it lists; `None` if it is no MCP server, or does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listed: Option<usize>,
+    /// Number of its tools that are approved; `None` if it is no MCP server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<usize>,
+    /// Digest of the approved definitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<String>,
+    /// Tools that are not as they were approved.
+    pub differences: Vec<String>,
+}
+
 /// Everything that others offer beside tools.
 pub trait Offers: Send + Sync {
     /// True if there is nobody who could offer anything.
@@ -81,6 +104,9 @@ pub trait Offers: Send + Sync {
 
     /// Passes a request on.
     fn ask<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Value, Refused>>;
+
+    /// Asks an upstream whether it is there, now and without anybody's credential; `None` if there is none of this name.
+    fn probe<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Option<Probe>>;
 
     /// Changes with each change of a list.
     fn changes(&self) -> watch::Receiver<u64>;

@@ -35,7 +35,7 @@ use crate::running::About;
 use crate::served::Door;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
-use crate::{catalog, policy, telemetry, views};
+use crate::{catalog, policy, sign_in, telemetry, views};
 
 mod check;
 mod play;
@@ -241,12 +241,17 @@ fn identity_of(place: &Place, policy: &Arc<LivePolicy>) -> Result<Identity, Fail
     let identity = Identity::new(clock, policy.clone()).api_keys(place.api_keys());
     let identity = with_options(identity, place.config());
     check_address(&place.runtime, &identity, place.config())?;
-    Ok(identity)
+    let client = sign_in::client(&place.config().sign_in, &policy.current())?;
+    Ok(match client {
+        Some(client) => identity.with_issuer_client(client),
+        None => identity,
+    })
 }
 
 /// Checks the listen address before anything is made. A store that does not exist yet has no API keys either, so a start that would be
 /// refused later is refused here.
 fn check_before_making(options: &PlaceOptions, policy: &Arc<LivePolicy>) -> Result<(), Failure> {
+    sign_in::client(&options.config().sign_in, &policy.current())?;
     let has_no_keys = match options.names()?.1 {
         StoreName::Sqlite(path) => !path.exists(),
         StoreName::Memory => true,

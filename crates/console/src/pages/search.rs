@@ -57,6 +57,12 @@ async fn found(visit: &Visit, asked: &str) -> Option<String> {
         let name = if is_record { segment(id) } else { name };
         return Some(format!("/{page}/{name}"));
     }
+    if is_there(format!("/v1/sessions/{name}?limit=1"))
+        .await
+        .is_some()
+    {
+        return Some(format!("/sessions/{name}"));
+    }
     let of_user = visit.calls(&[("user", asked)], 1).await.ok()?;
     (!of_user.calls.is_empty()).then(|| format!("/calls?user={name}"))
 }

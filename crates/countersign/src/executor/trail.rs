@@ -10,7 +10,7 @@ use countersign_contract::evidence::{Link, RecordedKey};
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
 use countersign_contract::{
-    CallRecord, Language, Message, ReplyEnvelope, RequestId, TraceContext, TraceState,
+    CallRecord, Digest, Language, Message, ReplyEnvelope, RequestId, TraceContext, TraceState,
 };
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
@@ -35,6 +35,8 @@ pub(super) struct Trail {
     pub(super) trace: TraceContext,
     pub(super) trace_state: Option<TraceState>,
     pub(super) origin: Origin,
+    /// Digest of the session's name, for those who watch.
+    pub(super) session: Option<Box<Digest>>,
     /// The value of `again` with which a model can repeat the call; only if the executor made the key.
     pub(super) again_next: Option<u64>,
     /// Language of the texts that the caller reads; records hold codes and do not depend on it.
@@ -128,6 +130,7 @@ impl Executor {
             trace,
             trace_state: call.trace.and(call.trace_state.take()).filter(is_plain),
             origin: call.origin.clone(),
+            session: None,
             again_next: None,
             language,
             arrived: parts.clock.monotonic(),

@@ -34,6 +34,16 @@ pub(super) fn is_operator(caller: &Caller) -> bool {
     }
 }
 
+/// Refuses whoever may not see what operators see.
+pub(super) fn operators_only(caller: &Caller) -> Result<(), Refusal> {
+    if is_operator(caller) {
+        return Ok(());
+    }
+    let message = "this is for whoever runs the server";
+    Err(Refusal::new(ErrorCode::Forbidden, message)
+        .hint(format!("use a credential with the scope {SCOPE_CALLS}")))
+}
+
 /// True if the caller may see this record.
 pub(super) fn sees(principal: &Principal, row: &LogRow) -> bool {
     let may_name = principal.may_act_for_others && principal.realm.has(&row.user_id);

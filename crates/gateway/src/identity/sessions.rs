@@ -2,8 +2,8 @@
 //!
 //! A session proves nothing of its own. It leads to a credential that is looked at again for every request: an API key
 //! or a token, the operator whom a one-time link was made for, or that this server needs no credential. A key that is
-//! revoked, a token that is over and a first key that is made end the sessions behind them at once. Sessions live in
-//! this process only.
+//! revoked, a token that is over and a first key that is made end the sessions behind them at once; a token of a sign-in at an
+//! issuer is renewed there first, if the issuer has allowed it. Sessions live in this process only.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,9 +19,14 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
 
+use super::issuer_door::NotLetIn;
 use super::{Identity, Reason, Refused};
 use crate::caller::Caller;
 use crate::operator::Operator;
+
+mod at_issuer;
+
+use at_issuer::Held;
 
 /// A session that was not used for so long is over.
 pub const SESSION_IDLE: SignedDuration = SignedDuration::from_mins(30);
@@ -63,6 +68,7 @@ struct Link {
 #[derive(Clone)]
 enum SignedBy {
     Credential(BearerToken),
+    Issuer(Arc<tokio::sync::Mutex<Held>>),
     Link(Caller),
     Nothing,
 }
@@ -86,12 +92,14 @@ pub enum Use {
 }
 
 /// Reason why a sign-in failed.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum NotSignedIn {
     /// The credential is not accepted.
     Refused(Box<Refused>),
     /// The credential is an agent's. Agents have the API; these pages answer for people.
     Agent,
+    /// The issuer let nobody in.
+    Issuer(NotLetIn),
 }
 
 impl Sessions {
@@ -157,6 +165,11 @@ impl Sessions {
             SignedBy::Credential(credential) => {
                 let proved = identity.proved_by(&credential).await;
                 proved.ok().filter(|caller| !is_agent(caller))
+            }
+            SignedBy::Issuer(held) => {
+                let mut held = held.lock().await;
+                let proved = identity.renewed(&mut held).await;
+                proved.filter(|caller| !is_agent(caller))
             }
             SignedBy::Link(operator) => Some(operator),
             SignedBy::Nothing => identity.without_credential().await,

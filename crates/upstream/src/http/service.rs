@@ -148,6 +148,12 @@ impl Service {
         &self.entry.name
     }
 
+    /// Asks for the head of the base address, without a credential; the status of the answer, whatever it is.
+    pub(crate) async fn head(&self) -> Result<u16, reqwest::Error> {
+        let answer = self.client.head(self.base.clone()).send().await?;
+        Ok(answer.status().as_u16())
+    }
+
     /// Secrets of the configuration that no request carries as they are: what signs identities, and what tokens are fetched with.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         self.identity.iter().chain(self.auth.client_secret())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::dialogue::{Dialogue, Left};
-use countersign::offer::{Asked, Listed, Offers, Refused, Request};
+use countersign::offer::{Asked, Listed, Offers, Probe, Refused, Request};
 use countersign::{BoxFuture, CallContext};
 use rmcp::model::{
     ClientRequest, JsonObject, ListPromptsRequest, ListResourceTemplatesRequest,
@@ -317,6 +317,10 @@ impl Offers for Upstreams {
             let (server, params) = routed.ok_or(Refused::Unknown)?;
             server.pass(&request, params).await
         })
+    }
+
+    fn probe<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Option<Probe>> {
+        Box::pin(self.probed(upstream))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

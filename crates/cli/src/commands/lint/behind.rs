@@ -16,7 +16,7 @@ use crate::backend::StoreName;
 use crate::config::secret;
 use crate::failure::Failure;
 use crate::rules::RuleOptions;
-use crate::{keys, policy};
+use crate::{keys, policy, sign_in};
 
 /// Looks at all of it.
 pub(super) fn look(loaded: &Loaded, tools: &[Arc<Entry>], findings: &mut Findings) {
@@ -36,6 +36,9 @@ pub(super) fn look(loaded: &Loaded, tools: &[Arc<Entry>], findings: &mut Finding
         Ok(policy) => {
             reviewed(loaded, &policy, tools, findings);
             exposure(loaded, &policy, findings);
+            if let Some((key, message)) = sign_in::mistake(&config.sign_in, &policy) {
+                findings.error(loaded.mistake(key, message));
+            }
         }
         Err(error) => findings.error(policy::mistake(loaded, &error)),
     }
@@ -52,6 +55,11 @@ fn secrets(loaded: &Loaded, findings: &mut Findings) {
         if let Some(Err(failure)) = read {
             findings.error(failed(loaded, key, &failure));
         }
+    }
+    if let Some(named) = &config.sign_in.client_secret
+        && let Err(failure) = secret::read("sign_in.client_secret", named)
+    {
+        findings.error(failed(loaded, "sign_in.client_secret", &failure));
     }
     if let Some(StoreAddress::Secret(place)) = &config.store.url
         && let Err(failure) = address(place)
