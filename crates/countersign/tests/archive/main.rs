@@ -8,6 +8,7 @@
 )]
 
 mod denied;
+mod doubt;
 mod erase;
 mod export;
 mod links;
