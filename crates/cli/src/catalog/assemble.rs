@@ -111,7 +111,8 @@ fn of_program(loaded: &Loaded, manifest: &Manifest) -> Result<Vec<Arc<dyn DynToo
         for mistake in &mut mistakes {
             let name = named_by(loaded.config(), &mistake.key);
             if !is_on && name.is_some_and(|name| all.contains_key(name)) {
-                "this is a tool of the shop, and shop.enabled is false".clone_into(&mut mistake.message);
+                "this is a tool of the shop, and shop.enabled is false"
+                    .clone_into(&mut mistake.message);
                 mistake.expected = Some(SHOP_EXPECTED.to_owned());
             }
         }
