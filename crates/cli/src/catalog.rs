@@ -100,7 +100,7 @@ fn unmatched(error: &Unmatched, entries: &[Arc<Entry>]) -> Failure {
     let known = error.alternatives(entries);
     let hint = match nearest(error.asked(), known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {near}?"),
-        None => "`countersign tools` lists those that there are".to_owned(),
+        None => "`countersign tools` lists all tools".to_owned(),
     };
     Failure::new(error.to_string()).hint(hint)
 }

@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 
 use crate::commands::{
     approvals, call, calls, case, claims, console, doctor, evidence, keys, record, replay, store,
-    upstreams, verify,
+    top, upstreams, verify,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -70,6 +70,7 @@ const ALL: &[(&str, Perform)] = &[
     entry::<replay::Asked>(),
     entry::<verify::Asked>(),
     entry::<store::backup::Backup>(),
+    entry::<top::Asked>(),
     entry::<upstreams::Approval>(),
 ];
 
@@ -89,12 +90,9 @@ fn perform<O: Operation>(
     terminal: &mut Terminal,
 ) -> Result<Exit, Failure> {
     let operation: O = serde_json::from_str(request.get()).map_err(|error| {
-        let context = format!(
-            "the server does not understand what {} is asked with",
-            O::NAME
-        );
+        let context = format!("the server does not understand the request {}", O::NAME);
         Failure::from(anyhow::Error::new(error).context(context))
-            .hint("use the command of the version that serves, or start the server again")
+            .hint("use the command of the same version as the server, or restart the server")
     })?;
     operation.perform(place, terminal)
 }

@@ -68,7 +68,7 @@ impl Played {
             .map_err(|error| Failure::unreadable(path.display(), error))?;
         let recording = Recording::parse(&text).map_err(|misread| {
             Failure::new(format!("{}: {misread}", path.display()))
-                .hint("`countersign record` writes such a file; docs/recordings.md has the format")
+                .hint("create a recording with `countersign record`; docs/recordings.md describes the format")
         })?;
         let mut tools = assemble::declared(loaded).map_err(config::wrong)?;
         let mut changed = Vec::new();

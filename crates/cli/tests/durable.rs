@@ -232,7 +232,7 @@ fn a_call_is_found_by_the_id_that_its_caller_chose() {
     }
     let another = place.told(1, &["replay", "order-4711", "--user", "u_8"]);
     assert!(
-        another.contains("there is no call or order \"order-4711\""),
+        another.contains("no call or order has the id \"order-4711\""),
         "{another}"
     );
     // Of two calls under one id, a command for one record names both, and a replay does both.
@@ -285,8 +285,10 @@ fn commands_at_the_same_moment_wait_for_each_other() {
     assert_eq!(notes["data"].as_array().unwrap().len(), 5);
     place.verified();
     let doctor = place.ask(0, &["doctor"]);
-    let wrong = doctor.as_array().unwrap().iter();
-    assert_eq!(wrong.filter(|point| point["state"] != "ok").count(), 0);
+    // Another program may have the usual port.
+    let points = doctor.as_array().unwrap().iter();
+    let points = points.filter(|point| point["what"] != "port");
+    assert_eq!(points.filter(|point| point["state"] != "ok").count(), 0);
 }
 
 /// One byte of a record in the database file is found, and the record is named; exit code 3.
@@ -334,7 +336,7 @@ fn a_planted_progress_hides_nothing() {
     place.ask(3, &["verify", "--all"]);
     std::fs::write(place.data().join("verify.progress"), progress.to_string()).unwrap();
     let told = place.told(0, &["verify", "--all", "--resume"]);
-    assert!(told.starts_with("note: going on from record 1"), "{told}");
+    assert!(told.starts_with("note: continuing at record 1"), "{told}");
 }
 
 /// A store that cannot be opened any more does not hold, and that is not the caller's mistake.
@@ -486,8 +488,9 @@ fn a_key_that_others_may_read_is_refused() {
     std::fs::set_permissions(&master, std::fs::Permissions::from_mode(0o640)).unwrap();
     let told = place.told(2, &["call", "notes.list"]);
     let path = master.display();
-    let expected =
-        format!("error: {path} may be read by others (mode 0640)\nhint: chmod 600 {path}\n");
+    let expected = format!(
+        "error: other accounts can read {path} (mode 0640)\nhint: run `chmod 600 {path}`\n"
+    );
     assert_eq!(told, expected);
 }
 

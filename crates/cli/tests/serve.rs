@@ -378,7 +378,7 @@ fn a_doctor_is_content_with_a_server_that_works() {
         server.contains(&running.address) && server.ends_with(": ready"),
         "{server}"
     );
-    assert!(found("log").contains(", signed for "));
+    assert!(found("log").ends_with(" signed"));
     assert_eq!(found("in doubt"), "no call");
 
     // The key on the disk is another one now: what was signed is not its own.

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use countersign_contract::{EvidenceRecord, RequestId, SnapshotId};
+use countersign_contract::{EvidenceRecord, RecordKind, RequestId, SnapshotId};
 use countersign_evidence::checkpoint::CheckpointError;
 use countersign_evidence::note::VerifyingKey;
 
@@ -23,6 +23,7 @@ mod belongings;
 mod case;
 mod content;
 mod denied;
+mod doubt;
 mod erase;
 mod export;
 pub(crate) mod growth;
@@ -41,6 +42,7 @@ pub use again::Answered;
 pub use belongings::Belongings;
 pub use case::{Case, CasePart, CaseRecord};
 pub use content::{Content, Tampering};
+pub use doubt::KeyedClaim;
 pub use erase::Erasure;
 pub use export::Export;
 pub use growth::NotGrown;
@@ -219,7 +221,26 @@ impl Archive {
     /// The records of a call, newest first, by the id that the gateway made or the caller chose. An id that the gateway
     /// made is found at once. An id that a caller chose is stored as a digest under the user's key, so without a user
     /// it is searched for user by user; with more than a thousand users that fails with [`Error::NameTheUser`].
+    ///
+    /// The intent of a call, which is written before an effect elsewhere, is listed only if there is no other record.
     pub async fn of_request(
+        &self,
+        request_id: &RequestId,
+        user_id: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<LogRow>, Error> {
+        let mut rows = self
+            .with_intents(request_id, user_id, limit.saturating_mul(2))
+            .await?;
+        if rows.iter().any(|row| row.kind != RecordKind::Intent) {
+            rows.retain(|row| row.kind != RecordKind::Intent);
+        }
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    /// The records of a call as [`of_request`](Self::of_request) finds them, always with its intents.
+    pub async fn with_intents(
         &self,
         request_id: &RequestId,
         user_id: Option<&str>,

@@ -16,11 +16,11 @@ use crate::place::PlaceFlags;
 use crate::terminal::Terminal;
 use crate::{catalog, json};
 
-/// Show what becomes of arguments as a model wrote them: the value, and every change
+/// Validate and repair arguments that a model wrote; show every change
 ///
-/// Without TOOL and --schema the text is only parsed. A schema of your own is taken at its word: names
-/// that it does not mention are kept unless it forbids them. The value is on stdout; whether it may run and
-/// what was changed is on stderr. Exit code 1 where the text is refused or ends too early.
+/// stdout has the value, stderr has every repair and every error. Without TOOL and --schema the text is only parsed.
+/// With --schema, properties that the schema does not mention are kept, unless it forbids them. Exit code 1 if the text
+/// is refused or incomplete.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -29,11 +29,11 @@ Examples:
   countersign bind --schema search.json - <answer.txt
   countersign bind --jsonl <calls.jsonl >bound.jsonl
 
-With --jsonl a line of stdin is {\"schema\": <JSON Schema or null>, \"raw\": \"<text>\"} and becomes a
-line {\"status\": …, \"value\": …, \"issues\": […]}. A line that cannot be read becomes a refusal that
-says so. The order stays, and the exit code is 0.")]
+With --jsonl each line of stdin is {\"schema\": <JSON Schema or null>, \"raw\": \"<text>\"}, and each line of
+stdout is {\"status\": …, \"value\": …, \"issues\": […]}, in the same order. A line that cannot be read gets the
+status refused. The exit code is 0.")]
 pub(crate) struct Bind {
-    /// The tool that declares the arguments; `-` in its place reads the text from stdin
+    /// Tool whose arguments they are; `-` reads the text from stdin
     #[arg(value_name = "TOOL", conflicts_with = "jsonl")]
     tool: Option<String>,
 
@@ -41,15 +41,15 @@ pub(crate) struct Bind {
     #[arg(value_name = "-", value_parser = only_stdin, conflicts_with_all = ["args", "args_file", "jsonl"])]
     stdin: Option<String>,
 
-    /// A file with the JSON Schema of the arguments
+    /// File with the JSON Schema of the arguments
     #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
     schema: Option<PathBuf>,
 
-    /// The text
+    /// Text of the arguments
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["args_file", "jsonl"], allow_hyphen_values = true)]
     args: Option<String>,
 
-    /// A file with the text
+    /// File with the text
     #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
     args_file: Option<PathBuf>,
 
@@ -57,15 +57,15 @@ pub(crate) struct Bind {
     #[arg(long)]
     jsonl: bool,
 
-    /// The text is still arriving: show only what no later byte can change
+    /// The text is incomplete: show only the part that later text cannot change
     #[arg(long, conflicts_with = "jsonl")]
     partial: bool,
 
-    /// How the author writes numbers, such as de-DE
+    /// Locale for parsing numbers, such as de-DE
     #[arg(long, value_name = "LOCALE")]
     locale: Option<String>,
 
-    /// Where times without an offset are, such as Europe/Berlin
+    /// Time zone for timestamps without an offset, such as Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
 }
@@ -133,8 +133,8 @@ impl Bind {
             }
             (Some(name), Some(_)) => {
                 let message =
-                    format!("{name} declares its own arguments, so --schema is one too many");
-                Err(Failure::new(message).hint("leave out one of the two"))
+                    format!("{name} has a schema of its own, so --schema cannot be used with it");
+                Err(Failure::new(message).hint("leave out TOOL or --schema"))
             }
             (Some(name), None) => {
                 let options = flags.read(terminal)?;
@@ -158,7 +158,7 @@ impl Bind {
         let asked =
             self.stdin.is_some() || self.args_file.is_some() || self.tool.as_deref() == Some("-");
         if !asked && stdin().is_terminal() {
-            return Err(Failure::new("there is no text to bind")
+            return Err(Failure::new("no arguments given")
                 .hint("give --args TEXT or --args-file FILE, or `-` to read stdin"));
         }
         let mut text = String::new();

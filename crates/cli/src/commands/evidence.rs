@@ -23,7 +23,7 @@ use crate::terminal::Terminal;
 pub(crate) mod export;
 pub(crate) mod hold;
 
-/// See, open, export, hold and erase what the log has of calls
+/// List, show, open, export, hold and erase records of the log
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Evidence {
@@ -62,7 +62,7 @@ impl Evidence {
     }
 }
 
-/// List the newest records of the log: calls, refusals and what operators did
+/// List records, newest first: calls, denials and actions of operators
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
@@ -72,7 +72,7 @@ pub(crate) struct List {
     #[command(flatten)]
     wanted: Wanted,
 
-    /// Only those of this kind: call, denial, approval, access, erasure, config, resolution, checkpoint
+    /// Only records of this kind: call, denial, approval, access, erasure, config, intent, resolution, checkpoint
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<RecordKind>,
 }
@@ -101,7 +101,7 @@ impl Operation for List {
                 row.evidence.as_str(),
             ]);
         }
-        write_table(terminal, &shown, &table, "there are no such records")?;
+        write_table(terminal, &shown, table, "no records match")?;
         Ok(Exit::Ok)
     }
 }
@@ -122,19 +122,20 @@ struct Listed<'a> {
 impl<'a> Listed<'a> {
     fn of(row: &'a LogRow) -> Self {
         let code = row.code.map(ErrorCode::as_str);
+        let is_call = row.request_id.is_some() && row.kind != RecordKind::Intent;
         Self {
             at: row.at.to_string(),
             kind: row.kind.as_str(),
             user_id: &row.user_id,
             tool: row.tool.as_deref(),
-            code: code.or_else(|| row.request_id.is_some().then_some("OK")),
+            code: code.or_else(|| is_call.then_some("OK")),
             evidence: &row.id,
             request_id: row.request_id.as_ref(),
         }
     }
 }
 
-/// Show a record and what proves it; nothing is opened
+/// Show a record and its proof, without its payload
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
@@ -142,7 +143,7 @@ Examples:
   countersign evidence show req_01a1e15b-81de-77a5-b22a-d902aa893ab3
   countersign evidence show order_0123456789abcdef")]
 pub(crate) struct Show {
-    /// The id of the record, of its call or of its order, or the hash of its leaf
+    /// Record id, request id, order id, or leaf hash
     #[arg(value_name = "ID")]
     name: Name,
 
@@ -240,22 +241,22 @@ impl Later {
     }
 }
 
-/// Show what was really sent and answered; that it was opened is recorded first
+/// Decrypt a record and show what was sent and answered
 ///
-/// The payload is on stdout. Exit code 1 where there is nothing left to open.
+/// The access is recorded before anything is shown. stdout has the payload. Exit code 1 if the payload was deleted.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Example:
   countersign evidence open ev_01a1e209-3e99-736c-842c-57d140cc68f6 --reason 'dispute 4711'")]
 pub(crate) struct Open {
-    /// The id of the record, of its call or of its order, or the hash of its leaf
+    /// Record id, request id, order id, or leaf hash
     #[arg(value_name = "ID")]
     name: Name,
 
     #[command(flatten)]
     whose: Whose,
 
-    /// Why; it is sealed in the record of the access
+    /// Reason; stored encrypted in the record of the access
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
@@ -274,9 +275,15 @@ impl Operation for Open {
         let refuse = |why: &str| Err(Failure::new(format!("{id}: {why}")).refused());
         match opened.content {
             Content::Open(payload) => write_json(terminal, &payload)?,
-            Content::Nothing => return refuse("the record never had any content"),
-            Content::Pruned => return refuse("its content was dropped when its time was over"),
-            Content::Erased => return refuse("its user was erased; nobody can read it any more"),
+            Content::Nothing => {
+                return refuse(
+                    "this record has no payload; records of this kind have metadata only",
+                );
+            }
+            Content::Pruned => return refuse("its payload was deleted when its retention ended"),
+            Content::Erased => {
+                return refuse("its user was erased, so nobody can read the payload any more");
+            }
         }
         if let Some(access) = opened.access {
             terminal.say(format_args!("access recorded: {access}"))?;

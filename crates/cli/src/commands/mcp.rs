@@ -33,10 +33,10 @@ use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
 use crate::{catalog, policy, telemetry};
 
-/// Serve the tools to one MCP client over standard input and output
+/// Serve the tools to one MCP client over stdin and stdout
 ///
-/// Ends when the client hangs up. Whoever calls is an agent: what a user has to confirm, it cannot.
-/// `countersign approvals` can meanwhile, from another terminal.
+/// Ends when the client closes the connection. The client acts as an agent, so it cannot answer approvals: answer them
+/// with `countersign approvals` in another terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -44,7 +44,7 @@ Examples:
   countersign mcp --from-recording calls.jsonl
   claude mcp add notes -- countersign mcp")]
 pub(crate) struct Mcp {
-    /// On whose behalf the client acts
+    /// User for whom the client acts
     #[arg(long, value_name = "USER", default_value = LOCAL_USER)]
     user: String,
 

@@ -48,10 +48,10 @@ use welcome::{can_try, say_where};
 /// Timeout at shutdown for tasks outside of calls that hang.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(5);
 
-/// Answer calls over HTTP and MCP until told to stop
+/// Run the server: HTTP, MCP and the console
 ///
-/// Ctrl-C or SIGTERM stops it: what has begun is finished, and the log is signed to its end. A second one
-/// does not wait for what has begun.
+/// Ctrl-C or SIGTERM stops the server: running calls are finished, and the log is signed. A second signal stops it
+/// without waiting for running calls.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -62,43 +62,43 @@ Examples:
   countersign serve --from-recording calls.jsonl
   curl http://127.0.0.1:8787/v1/tools/catalog.search_offers -d '{\"arguments\": {\"query\": \"earbuds\"}}'")]
 pub(crate) struct Serve {
-    /// Where to listen, or only the port on 127.0.0.1; a port of 0 takes any that is free [default: 127.0.0.1:8787]
+    /// Listen address, or only a port on 127.0.0.1; port 0 takes a free one [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Listen>,
 
-    /// Under which address clients reach it, such as <https://tools.example.com>
+    /// URL under which clients reach the server, such as <https://tools.example.com>
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 
-    /// How many MCP clients of the eras before 2026-07-28 may hold a session, so that their users can be asked there; they
-    /// have to come back to the same process [default: 0]
+    /// Maximum number of sessions for MCP clients older than 2026-07-28; with a session the server can ask their users,
+    /// but a client has to return to the same process [default: 0]
     #[arg(long, value_name = "COUNT", hide_short_help = true)]
     mcp_sessions: Option<usize>,
 
-    /// The page on which a user answers approvals, such as <https://shop.example.com/approvals/{id}>
+    /// Page where users answer approvals, such as <https://shop.example.com/approvals/{id}>
     #[arg(long, value_name = "URL", hide_short_help = true)]
     approvals_url: Option<String>,
 
-    /// The page on which a user goes on with a draft order, such as <https://shop.example.com/orders/{id}>
+    /// Page where users continue a draft order, such as <https://shop.example.com/orders/{id}>
     #[arg(long, value_name = "URL", hide_short_help = true)]
     checkout_url: Option<String>,
 
-    /// Who may call what [default: everybody everything]
+    /// Policy file: who may call which tools [default: every caller may call every tool]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
     #[command(flatten)]
     recording: RecordingOptions,
 
-    /// Only look at the policy: who may call what, and what in it looks like a mistake
+    /// Only check the policy: show who may call which tools, and likely mistakes
     #[arg(long)]
     check: bool,
 
-    /// Let programs on this machine in without a credential, also when there are keys or issuers
+    /// Accept programs on this machine without a credential, even if there are keys or issuers
     #[arg(long, hide_short_help = true)]
     allow_anonymous_loopback: bool,
 
-    /// Also offer the fixtures of the MCP conformance suite; never for real use
+    /// Also serve the test tools of the MCP conformance suite; never in production
     #[arg(long, hide_short_help = true)]
     conformance: bool,
 
@@ -186,7 +186,7 @@ impl Serve {
         let (stopped, signed) = ended?;
         match stopped {
             Stopped::Drained => terminal.say("stopped")?,
-            Stopped::CutOff => terminal.say("stopped; some calls were cut off")?,
+            Stopped::CutOff => terminal.say("stopped; some calls were interrupted")?,
         }
         signed.map_err(journal::failed)?;
         Ok(Exit::Ok)
@@ -232,7 +232,7 @@ impl Serve {
 fn cannot_listen(listen: SocketAddr, error: std::io::Error) -> Failure {
     let context = format!("cannot listen on {listen}");
     Failure::from(anyhow::Error::new(error).context(context))
-        .hint("another program may use the port; --listen 127.0.0.1:0 takes a free one")
+        .hint("another program may use the port; --listen 127.0.0.1:0 picks a free one")
 }
 
 /// Builds the identity check: the credentials that are accepted. Without any, the server may listen on this machine only.

@@ -411,7 +411,9 @@ fn steady(text: &str) -> String {
     {
         return serde_json::to_string_pretty(&steady_value(value)).unwrap();
     }
-    let lines = text.lines().filter(|line| !line.contains("works at "));
+    // Only one of the two has a server, and only the other one can look whether its port is free.
+    let is_compared = |line: &&str| !line.contains("works at ") && !line.contains(" port ");
+    let lines = text.lines().filter(is_compared);
     let words = lines.map(|line| {
         line.split_whitespace()
             .map(word)
@@ -426,7 +428,7 @@ fn steady_value(value: Value) -> Value {
         Value::String(text) => Value::String(steady(&text)),
         Value::Number(_) => Value::String("#".to_owned()),
         Value::Array(values) => {
-            let is_server = |value: &Value| value["what"] == "server";
+            let is_server = |value: &Value| value["what"] == "server" || value["what"] == "port";
             let values = values.into_iter().filter(|value| !is_server(value));
             Value::Array(values.map(steady_value).collect())
         }

@@ -19,7 +19,6 @@ use crate::BoxFuture;
 use crate::cancel::Cancellation;
 use crate::catalog::Entry;
 use crate::context::{CallContext, Notes};
-use crate::ledger::Hex;
 use crate::state::State;
 use crate::tool::{DryRun, Reply, ToolError};
 use crate::words::Say;
@@ -66,11 +65,8 @@ impl Executor {
             may_write,
         );
         let key = bound.key.as_ref();
-        // A key that was released takes other arguments, and for the services below that is another call.
-        let downstream_key = key.map(|key| {
-            let call = format!("{}/{}", key.scope.key, Hex(&key.fingerprint.whole));
-            bound.keys.downstream_key(entry.name().as_str(), &call)
-        });
+        let downstream_key =
+            key.map(|key| key.scope.service_key(&bound.keys, &key.fingerprint.whole));
         let ctx = CallContext {
             request,
             raw: call.raw,

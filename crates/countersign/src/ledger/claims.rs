@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use countersign_contract::tool::Recovery;
 use countersign_contract::{RequestId, ToolName};
-use countersign_evidence::seal::KeyId;
+use countersign_evidence::seal::{KeyId, UserKey};
 use jiff::Timestamp;
 
 use super::documents::{DocumentRead, DocumentWrite, ShapeRead};
@@ -90,6 +90,15 @@ pub struct Scope {
     pub tool: ToolName,
     /// Digest of the caller's key, or of the derived one, under the user's own key.
     pub key: KeyDigest,
+}
+
+impl Scope {
+    /// Derives the key that the service of the tool gets for a call with these arguments. A key that was released takes
+    /// other arguments, and for the service that is another call.
+    pub(crate) fn service_key(&self, keys: &UserKey, fingerprint: &[u8; 32]) -> String {
+        let call = format!("{}/{}", self.key, Hex(fingerprint));
+        keys.downstream_key(self.tool.as_str(), &call)
+    }
 }
 
 /// A key's digest: keys often hold e-mail addresses or order texts.

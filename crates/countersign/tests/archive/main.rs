@@ -9,6 +9,7 @@
 
 mod case;
 mod denied;
+mod doubt;
 mod erase;
 mod export;
 mod links;

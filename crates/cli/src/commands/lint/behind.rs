@@ -70,7 +70,8 @@ fn secrets(loaded: &Loaded, findings: &mut Findings) {
 
 fn address(place: &SecretRef) -> Result<StoreName, Failure> {
     let address = secret::read("store.url", place)?;
-    let wrong = |hint: String| Failure::new(format!("{place} holds no address of a store; {hint}"));
+    let wrong =
+        |hint: String| Failure::new(format!("{place} is not the address of a store; {hint}"));
     address.parse().map_err(wrong)
 }
 
@@ -146,6 +147,6 @@ fn exposure(loaded: &Loaded, policy: &Policy, findings: &mut Findings) {
     } else {
         "server.listen"
     };
-    let message = "others reach this address, so callers need credentials; make API keys with `countersign keys create`, or name an issuer in the policy";
+    let message = "this address is reachable from other machines, so callers need credentials: create API keys with `countersign keys create`, or name an issuer in the policy";
     findings.warn(loaded.mistake(key, message));
 }

@@ -32,6 +32,7 @@ pub(crate) fn check(
     }
     for table in tables(&review) {
         if !table.is_empty() {
+            let table = table.on(terminal);
             writeln!(terminal.data(), "{table}\n")?;
         }
     }
@@ -40,7 +41,7 @@ pub(crate) fn check(
     }
     let (callable, all) = (review.callable(), review.tools.len());
     let found = format!(
-        "the policy {} can be used; {callable} of {all} tools can be called",
+        "policy {} is valid; {callable} of {all} tools can be called",
         review.policy
     );
     if review.warnings.is_empty() {
@@ -89,7 +90,7 @@ fn tables(review: &Review) -> [Table; 4] {
 /// `tools:call and (notes:write or admin)`.
 fn needs(tool: &ReviewedTool) -> String {
     if !tool.callable {
-        return "nobody may call it: no rule".to_owned();
+        return "no caller: no rule allows it".to_owned();
     }
     if tool.needs.is_empty() {
         return "no scope".to_owned();
