@@ -7,7 +7,6 @@ use countersign_evidence::bundle::Bundle;
 use countersign_gateway::http::cases::ShownCase;
 use http::header::CONTENT_DISPOSITION;
 use http::{HeaderValue, Method};
-use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 
@@ -63,7 +62,8 @@ pub(crate) async fn zip(Path(id): Path<String>, posted: Posted) -> Result<Respon
         rules: &visit.console.rules,
         details_max: DETAILS_MAX,
     };
-    let made = case::zip(material, &bundle, Timestamp::now()).map_err(|error| {
+    let now = visit.console.gateway.executor().now();
+    let made = case::zip(material, &bundle, now).map_err(|error| {
         tracing::error!(%error, "a case could not be written");
         Stop::broken()
     })?;
