@@ -211,7 +211,9 @@ pub(super) fn rendered(markdown: &str, folder: &str) -> String {
     });
     let mut text = String::new();
     html::push_html(&mut text, events);
-    text
+    // What is wider than the page is reached with the keyboard too. A tag that a text has written is no tag by now.
+    text.replace("<pre>", "<pre tabindex=\"0\">")
+        .replace("<table>", "<table tabindex=\"0\">")
 }
 
 /// Target of a link of a guide in this folder; `None` if the console does not have the file.
