@@ -98,12 +98,11 @@ pub(crate) fn tone_of(head: &str, cell: &str) -> Option<Tone> {
     // A code may be followed by how the call was made.
     let word = cell.split([' ', '(']).next().unwrap_or_default();
     match word {
-        "ok" | "OK" | "succeeded" | "approved" | "proved" | "active" | "same" | "ready" => {
+        "ok" | "OK" | "succeeded" | "approved" | "proved" | "active" | "identical" | "intact" => {
             Some(Tone::Good)
         }
-        "WRONG" | "NOT" | "in_doubt" | "failed" | "error" | "different" | "denied" | "revoked" => {
-            Some(Tone::Bad)
-        }
+        "WRONG" | "NOT" | "in_doubt" | "failed" | "error" | "drift" | "broken" | "denied"
+        | "revoked" => Some(Tone::Bad),
         "note" | "warning" | "running" | "pending" | "waiting" | "open" => Some(Tone::Warn),
         "" | "-" => None,
         code if head == "CODE" && code.chars().all(|c| c.is_ascii_uppercase() || c == '_') => {

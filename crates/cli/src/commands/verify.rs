@@ -10,6 +10,7 @@ use countersign_evidence::bundle::{self, Bundle, BundleError, Consistency, Repor
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::counted;
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -262,7 +263,10 @@ impl Asked {
         writeln!(out, "log: {}", visible(&report.origin))?;
         writeln!(out, "records: {}, {} checked", report.size, report.checked)?;
         let size = |size: Option<u64>| match size {
-            Some(size) => format!("{size} records"),
+            Some(size) => {
+                let size = usize::try_from(size).unwrap_or(usize::MAX);
+                counted(size, "record", "records")
+            }
             None => "no valid one".to_owned(),
         };
         writeln!(out, "signed checkpoint: {}", size(report.signed))?;
