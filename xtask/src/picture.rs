@@ -81,7 +81,7 @@ fn chosen(text: &str) -> Vec<&str> {
             Part::Whole if !line.is_empty() => lines.push(line),
             Part::Checks if is_heading || is_check => lines.push(line),
             Part::None if is_heading && lines.last().is_some_and(|last| *last != "…") => {
-                lines.push("…")
+                lines.push("…");
             }
             Part::Whole | Part::Checks | Part::None => {}
         }
