@@ -199,7 +199,9 @@ impl Show {
         if !archive.is_thing(&name) {
             return Ok(Vec::new());
         }
-        let case = place.runtime.block_on(archive.case(&name, &[id.clone()]));
+        let case = place
+            .runtime
+            .block_on(archive.case(&name, std::slice::from_ref(id)));
         let records = case.map_err(archive_failed)?.records.into_iter();
         let followed = records.filter(|one| one.part == CasePart::Followed);
         Ok(followed.map(|one| Later::of(&one.shown)).collect())

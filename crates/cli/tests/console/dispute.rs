@@ -14,16 +14,7 @@ use super::world::{Person, World};
 fn purchase(world: &World) -> String {
     let items = json!([{"sku": "SKU-0002-01", "quantity": 3}]);
     let berlin = json!({"country": "DE", "postal_code": "10115"});
-    let call = |tool: &str, arguments: Value| {
-        let body = json!({"arguments": arguments, "user_id": "u_anna",
-            "idempotency_key": format!("{tool}-{}", arguments.to_string().len())});
-        let reply = world.call(tool, &body, None);
-        assert!(
-            reply["ok"] == true || tool.starts_with("payment"),
-            "{tool}: {reply}"
-        );
-        reply
-    };
+    let call = |tool: &str, arguments: Value| sent(world, tool, &arguments);
     let evidence = |reply: &Value| reply["evidence"]["snapshot_id"].clone();
     let quote = evidence(&call(
         "pricing.get_realtime_quote",
@@ -85,6 +76,16 @@ fn purchase(world: &World) -> String {
     let paid = call("payment.create_payment_intent", intent);
     assert_eq!(paid["data"]["status"], "requires_user_action", "{paid}");
     id.as_str().unwrap().to_owned()
+}
+
+/// A call on behalf of the buyer, with a key of its own.
+fn sent(world: &World, tool: &str, arguments: &Value) -> Value {
+    let key = format!("{tool}-{}", arguments.to_string().len());
+    let body = json!({"arguments": arguments, "user_id": "u_anna", "idempotency_key": key});
+    let reply = world.call(tool, &body, None);
+    let may_wait = tool.starts_with("payment");
+    assert!(reply["ok"] == true || may_wait, "{tool}: {reply}");
+    reply
 }
 
 fn json_of(world: &World, words: &[&str]) -> Value {
@@ -150,12 +151,18 @@ fn an_order_is_told_from_quote_to_payment() {
         .unwrap();
     assert!(tax["label"].as_str().unwrap().starts_with("20"), "{tax}");
 
+    names_lead_to_it(&world, &order, steps);
+    content_is_told_with_a_reason(&world, &order);
+    other_tools_make_a_case(&world);
+}
+
+fn names_lead_to_it(world: &World, order: &str, steps: &[Value]) {
     // The payment and its call lead to the same case, and the record of the order leads on.
     let payment = steps
         .iter()
         .find(|step| step["title"] == "Preparation of the payment" && step["tone"] == "ok");
     let payment = payment.unwrap()["id"].as_str().unwrap();
-    let again = json_of(&world, &["case", payment]);
+    let again = json_of(world, &["case", payment]);
     assert_eq!(
         again["case"]["things"],
         json!([]),
@@ -165,7 +172,7 @@ fn an_order_is_told_from_quote_to_payment() {
         again["story"]["steps"].as_array().unwrap().len(),
         steps.len()
     );
-    let shown = json_of(&world, &["evidence", "show", &order]);
+    let shown = json_of(world, &["evidence", "show", order]);
     let later: Vec<&str> = shown["later"]
         .as_array()
         .unwrap()
@@ -176,8 +183,10 @@ fn an_order_is_told_from_quote_to_payment() {
         later.contains(&"asked") && later.contains(&"approved"),
         "{shown}"
     );
+}
 
-    let opened = json_of(&world, &["case", &order, "--reason", "dispute 4711"]);
+fn content_is_told_with_a_reason(world: &World, order: &str) {
+    let opened = json_of(world, &["case", order, "--reason", "dispute 4711"]);
     let opened = opened["story"].as_object().unwrap();
     let total = opened["facts"]
         .as_array()
@@ -203,15 +212,17 @@ fn an_order_is_told_from_quote_to_payment() {
     let looks = opened["looks"].as_array().unwrap();
     assert_eq!(looks.len(), 1, "this very access is there");
     assert_eq!(looks[0]["by"], "the operator tester");
-    let text = world.run(&["case", &order]);
+    let text = world.run(&["case", order]);
     assert!(
         text.contains("Hold on price and stock") && text.contains("Confirmed by"),
         "{text}"
     );
+}
 
+fn other_tools_make_a_case(world: &World) {
     // A tool that knows nothing of orders.
     let note = world.call("notes.add", &json!({"arguments": {"text": "tea"}}), None);
-    let note = json_of(&world, &["case", note["request_id"].as_str().unwrap()]);
+    let note = json_of(world, &["case", note["request_id"].as_str().unwrap()]);
     assert_eq!(
         note["story"]["steps"][0]["title"],
         "Call of the tool notes.add"
@@ -299,10 +310,23 @@ fn a_dispute_is_one_zip() {
     assert_eq!(mode & 0o777, 0o600);
     let inside = unpacked(&file, folder.path());
     let key = std::fs::read_to_string(world.data("log.pub")).unwrap();
+    it_is_verified_offline(&inside, key.trim());
+    let proofs = folder.path().join("proofs.zip");
+    world.run(&["case", &order, "--zip", proofs.to_str().unwrap()]);
+    let bytes = std::fs::read(&proofs).unwrap();
+    let canary = b"Earbuds";
+    assert!(
+        !bytes.windows(canary.len()).any(|window| window == canary),
+        "nothing is opened without a reason"
+    );
+    the_page_has_it_behind_a_button(&world, &order, folder.path(), key.trim());
+}
+
+fn it_is_verified_offline(inside: &Path, key: &str) {
     let offline = Offline::open(&inside.join("verify.html"));
     let report = offline.check(&inside.join("bundle.json"), "", "");
     assert_eq!(report["verdict"], "consistent", "{report}");
-    let report = offline.check(&inside.join("bundle.json"), key.trim(), "");
+    let report = offline.check(&inside.join("bundle.json"), key, "");
     assert_eq!(
         (&report["verdict"], &report["findings"]),
         (&json!("valid"), &json!([]))
@@ -315,7 +339,7 @@ fn a_dispute_is_one_zip() {
     let altered = text.replacen("EUR", "USD", 1);
     assert_ne!(text, altered);
     std::fs::write(inside.join("altered.json"), altered).unwrap();
-    let report = offline.check(&inside.join("altered.json"), key.trim(), "");
+    let report = offline.check(&inside.join("altered.json"), key, "");
     assert_eq!(report["verdict"], "invalid", "{report}");
     assert!(
         report["findings"][0]["id"]
@@ -345,17 +369,10 @@ fn a_dispute_is_one_zip() {
             .unwrap()
             .contains("如何核验")
     );
+}
 
-    let proofs = folder.path().join("proofs.zip");
-    world.run(&["case", &order, "--zip", proofs.to_str().unwrap()]);
-    let bytes = std::fs::read(&proofs).unwrap();
-    let canary = b"Earbuds";
-    assert!(
-        !bytes.windows(canary.len()).any(|window| window == canary),
-        "nothing is opened without a reason"
-    );
-
-    let down = folder.path().join("down");
+fn the_page_has_it_behind_a_button(world: &World, order: &str, folder: &Path, key: &str) {
+    let down = folder.join("down");
     std::fs::create_dir(&down).unwrap();
     let browser = Browser::start((1280, 900), false);
     browser.open(&world.run(&["console"]));
@@ -375,11 +392,7 @@ fn a_dispute_is_one_zip() {
     let again = unpacked(&zip, &down);
     let text = std::fs::read(again.join("bundle.json")).unwrap();
     let report = countersign_evidence::bundle::Bundle::parse(text).unwrap();
-    assert!(
-        report
-            .verify(Some(&key.trim().parse().unwrap()), None)
-            .is_valid()
-    );
+    assert!(report.verify(Some(&key.parse().unwrap()), None).is_valid());
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
@@ -391,7 +404,7 @@ fn unpacked(file: &Path, to: &Path) -> std::path::PathBuf {
     for at in 0..archive.len() {
         let mut inner = archive.by_index(at).unwrap();
         let path = to.join(inner.enclosed_name().unwrap());
-        folder = path.parent().unwrap().to_owned();
+        path.parent().unwrap().clone_into(&mut folder);
         std::fs::create_dir_all(&folder).unwrap();
         let mut content = Vec::new();
         inner.read_to_end(&mut content).unwrap();
