@@ -1,5 +1,5 @@
 //! The archive: operations of operators and auditors on the log (look, open, prove, export, hold, erase, resolve,
-//! verify).
+//! forget keys, trust the clock, verify).
 //!
 //! Every operation that shows or changes something personal needs a scope of its own and a reason, and leaves a record.
 //! Opening leaves it *before* anything is shown: no record, no plaintext.
@@ -35,6 +35,7 @@ mod published;
 mod reason;
 mod recording;
 mod resolve;
+mod time;
 pub mod verify;
 mod words;
 
@@ -62,13 +63,13 @@ const USERS_MAX: usize = 1_000;
 /// Grants opening payloads.
 pub const SCOPE_OPEN: &str = "evidence:open";
 
-/// Grants erasing users.
+/// Grants erasing users, and trusting a clock by which content is removed.
 pub const SCOPE_ERASE: &str = "evidence:erase";
 
 /// Grants placing and lifting holds.
 pub const SCOPE_HOLD: &str = "evidence:hold";
 
-/// Grants stating the outcome of a call that is in doubt.
+/// Grants stating the outcome of a call that is in doubt, and forgetting keys of settled ones.
 pub const SCOPE_RESOLVE: &str = "claims:resolve";
 
 /// Errors of the archive.

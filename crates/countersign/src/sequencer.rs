@@ -18,10 +18,13 @@ use serde_json::{Value, json};
 use crate::archive::growth::{NotGrown, grown};
 use crate::clock::{Clock, SystemClock};
 use crate::ids::{IdSource, RandomIds};
-use crate::ledger::{self, Durability, Head, Integration, Sequencing, Store, Swept};
+use crate::ledger::{
+    self, Disposal, Durability, Entry, Head, Integration, Sequencing, Store, Swept,
+};
 use crate::newest::NewestCheckpoint;
 use crate::scribe::{Act, Draft};
 
+mod maintain;
 mod prompt;
 mod run;
 
@@ -104,6 +107,8 @@ pub struct Sequencer {
     known: Option<Checkpoint>,
     /// The size of the newest checkpoint of another process at the last look.
     followed: u64,
+    /// True if the program's log says that the clock has jumped.
+    has_jumped: bool,
 }
 
 /// Result of one round.
@@ -123,19 +128,16 @@ pub enum Tick {
 }
 
 /// Result of maintenance.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Maintained {
     /// Counts of the claims' sweep.
     pub swept: Swept,
-    /// Number of payloads that were dropped.
-    pub pruned: usize,
+    /// What was removed because its time was over.
+    pub disposal: Disposal,
 }
 
 /// Maximum number of records of one integration.
 const BATCH: usize = 4_096;
-
-/// Maximum number of rows of a kind that one step of maintenance changes.
-const MAINTAINED_MAX: usize = 256;
 
 impl SequencerBuilder {
     /// Sets the clock.
@@ -198,6 +200,7 @@ impl SequencerBuilder {
             parts: self,
             known: None,
             followed: 0,
+            has_jumped: false,
         };
         if !sequencer.parts.store.keeps_log() {
             return Ok(sequencer);
@@ -216,6 +219,8 @@ impl SequencerBuilder {
         if let Some(known) = &sequencer.known {
             sequencer.parts.newest.set(short(known));
         }
+        // Before anything new is written: a store without a mark begins with the time of its newest record.
+        sequencer.observe_time().await?;
         sequencer.write_start(last.is_unclean).await?;
         Ok(sequencer)
     }
@@ -267,15 +272,6 @@ impl Sequencer {
                 return self.sign(&head, added).await;
             }
         }
-    }
-
-    /// Runs the maintenance of claims and payloads that time alone requires, a few rows at a time.
-    pub async fn maintain(&self) -> Result<Maintained, Error> {
-        let store = &self.parts.store;
-        Ok(Maintained {
-            swept: store.sweep(MAINTAINED_MAX).await?,
-            pruned: store.prune(MAINTAINED_MAX).await?,
-        })
     }
 
     async fn sign(&mut self, head: &Head, added: usize) -> Result<Tick, Error> {
@@ -350,18 +346,23 @@ impl Sequencer {
 
     async fn write(&self, kind: RecordKind, about: Value) -> Result<(), Error> {
         let parts = &self.parts;
-        let act = Act {
-            kind,
-            at: parts.clock.now(),
-            user_id: String::new(),
-            actor: None,
-            about,
-            retention: Retention::Standard,
-        };
-        let entry = act.entry(parts.ids.snapshot_id(), None);
+        let entry = entry(&*parts.clock, &*parts.ids, kind, about);
         let draft = Draft::from(entry);
         Ok(parts.store.append(draft, Durability::Committed).await?)
     }
+}
+
+/// The record of something that nobody asked for.
+fn entry(clock: &dyn Clock, ids: &dyn IdSource, kind: RecordKind, about: Value) -> Entry {
+    let act = Act {
+        kind,
+        at: clock.now(),
+        user_id: String::new(),
+        actor: None,
+        about,
+        retention: Retention::Standard,
+    };
+    act.entry(ids.snapshot_id(), None)
 }
 
 impl fmt::Debug for Sequencer {

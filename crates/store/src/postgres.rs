@@ -27,6 +27,7 @@ mod pots;
 mod records;
 mod schema;
 mod texts;
+mod timekeeping;
 mod vitals;
 
 use std::fmt;

@@ -11,6 +11,7 @@
 //!   the write-ahead log off the writer's.
 //! - `claims`, `documents`, `log`, `keyring`, `installation`, `pots`, `paces`, `texts`: the traits of the ledger, statement by
 //!   statement.
+//! - `timekeeping`: the latest time that was believed, and the removal of what is past its time.
 //! - `open`: the lock of the file, the schema, and the state that the previous run left behind.
 //! - `tip`: the end of the log in memory.
 //! - `backup`: the file as of one moment, copied and verified while others write; `restore`: puts its documents back.
@@ -35,6 +36,7 @@ mod restore;
 mod sealer;
 mod texts;
 mod time;
+mod timekeeping;
 mod tip;
 mod values;
 mod vitals;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::Error;
+use super::{Error, Passage};
 use crate::BoxFuture;
 
 /// Reports the health of a store.
@@ -35,6 +35,8 @@ pub struct StoreVitals {
     pub newest_record: Option<Timestamp>,
     /// Claims in doubt: calls whose effect may or may not have happened.
     pub in_doubt: u64,
+    /// The clock beside the latest time that was believed; `None` before the first look.
+    pub passage: Option<Passage>,
 }
 
 /// The kinds of store. Closed.

@@ -114,6 +114,16 @@ fn encode_vitals(vitals: StoreVitals, encoder: &mut DescriptorEncoder<'_>) -> fm
     gauge(encoder, "calls_in_doubt", help, number(vitals.in_doubt))?;
     let help = "1 if the store accepts writes, else 0";
     gauge(encoder, "store_writable", help, vitals.is_writable.into())?;
+    if let Some(passage) = vitals.passage {
+        let help =
+            "1 where the clock disagrees with the last time that was believed: nothing is removed";
+        gauge(
+            encoder,
+            "store_clock_jumped",
+            help,
+            passage.jump().is_some().into(),
+        )?;
+    }
     if let Some(free) = vitals.free_bytes {
         let help = "Free bytes on the disk of the store";
         gauge(encoder, "store_free_bytes", help, number(free))?;

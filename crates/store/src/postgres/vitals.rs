@@ -1,7 +1,7 @@
 //! Health figures of the database.
 
 use countersign::BoxFuture;
-use countersign::ledger::{COUNTED_MAX, Error, StoreKind, StoreVitals, Vitals};
+use countersign::ledger::{COUNTED_MAX, Error, Passage, StoreKind, StoreVitals, Vitals};
 
 use super::failure::Failure;
 use super::records::timestamp;
@@ -12,7 +12,8 @@ const VITALS: &str = "SELECT \
      current_setting('transaction_read_only') = 'off' AND NOT pg_is_in_recovery() AS is_writable, \
      (SELECT count(*) FROM (SELECT 1 FROM outbox LIMIT $1) w) AS waiting, \
      (SELECT max(at_ns) FROM record) AS newest, \
-     (SELECT count(*) FROM (SELECT 1 FROM claim WHERE state = 4 LIMIT $1) d) AS in_doubt";
+     (SELECT count(*) FROM (SELECT 1 FROM claim WHERE state = 4 LIMIT $1) d) AS in_doubt, \
+     (SELECT at FROM time_mark WHERE one = 1) AS mark, now() AS clock";
 
 impl Vitals for PostgresStore {
     fn vitals(&self) -> BoxFuture<'_, Result<StoreVitals, Error>> {
@@ -31,6 +32,10 @@ impl Vitals for PostgresStore {
                 records_waiting: unsigned(row.get("waiting")),
                 newest_record: newest.map(timestamp),
                 in_doubt: unsigned(row.get("in_doubt")),
+                passage: row.get::<_, Option<_>>("mark").map(|mark| Passage {
+                    mark,
+                    clock: row.get("clock"),
+                }),
             })
         })
     }

@@ -8,21 +8,24 @@ use super::SqliteStore;
 use super::failure::Failure;
 use super::open::with_suffix;
 use super::time::timestamp;
+use super::timekeeping::believed;
 use super::tip::head;
 use super::values::{signed, unsigned};
 
 impl Vitals for SqliteStore {
     fn vitals(&self) -> BoxFuture<'_, Result<StoreVitals, Error>> {
         let (free_bytes, needed_bytes) = (self.disk.free_bytes(), self.disk.needed_bytes());
-        let counted = self.list(|connection| {
+        let clock = self.time.of_day();
+        let counted = self.list(move |connection| {
             Ok((
                 newest(connection)?,
                 head(connection)?.0,
                 in_doubt(connection)?,
+                believed(connection, clock)?,
             ))
         });
         Box::pin(async move {
-            let (newest, size, in_doubt) = counted.await?;
+            let (newest, size, in_doubt, passage) = counted.await?;
             let records = newest.map_or(0, |(place, _)| unsigned(place).saturating_add(1));
             Ok(StoreVitals {
                 kind: StoreKind::Sqlite,
@@ -32,6 +35,7 @@ impl Vitals for SqliteStore {
                 records_waiting: records.saturating_sub(size).min(COUNTED_MAX),
                 newest_record: newest.map(|(_, at)| timestamp(at)),
                 in_doubt,
+                passage,
             })
         })
     }

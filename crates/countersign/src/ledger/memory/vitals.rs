@@ -24,6 +24,7 @@ impl Vitals for MemoryStore {
                 .min(COUNTED_MAX),
             newest_record: inner.records.last().map(|record| record.row.at),
             in_doubt: (in_doubt.count() as u64).min(COUNTED_MAX),
+            passage: inner.believed(self.clock.now()),
         };
         drop(inner);
         Box::pin(ready(Ok(vitals)))
