@@ -9,6 +9,7 @@ use countersign::unavailable::Unavailable;
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
+use super::guard::Unfit;
 use crate::migrate::MigrationError;
 
 /// A store could not be opened.
@@ -104,6 +105,9 @@ pub enum Failure {
         /// Name of what is damaged.
         what: String,
     },
+    /// The server may lose what is committed, or is another one than before.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// The failure of a transaction, shared by all the calls in it.
     #[error(transparent)]
     Shared(Arc<Failure>),
@@ -131,9 +135,11 @@ impl Failure {
         match self {
             Self::Database(error) => meaning(error),
             Self::Silent { .. } => Meaning::Lost,
-            Self::Pool(_) | Self::Contended { .. } | Self::Closed | Self::Damaged { .. } => {
-                Meaning::Refused
-            }
+            Self::Pool(_)
+            | Self::Contended { .. }
+            | Self::Closed
+            | Self::Damaged { .. }
+            | Self::Unfit(_) => Meaning::Refused,
             Self::Shared(failure) => failure.meaning(),
         }
     }
@@ -146,7 +152,11 @@ impl Failure {
     pub(super) fn may_be_of_one(&self) -> bool {
         match self {
             Self::Database(_) | Self::Damaged { .. } => !self.is_lost(),
-            Self::Pool(_) | Self::Silent { .. } | Self::Contended { .. } | Self::Closed => false,
+            Self::Pool(_)
+            | Self::Silent { .. }
+            | Self::Contended { .. }
+            | Self::Closed
+            | Self::Unfit(_) => false,
             Self::Shared(failure) => failure.may_be_of_one(),
         }
     }
@@ -160,9 +170,11 @@ impl Failure {
                 state.is_some_and(|state| state.starts_with("22"))
             }
             Self::Closed => true,
-            Self::Pool(_) | Self::Silent { .. } | Self::Contended { .. } | Self::Damaged { .. } => {
-                false
-            }
+            Self::Pool(_)
+            | Self::Silent { .. }
+            | Self::Contended { .. }
+            | Self::Damaged { .. }
+            | Self::Unfit(_) => false,
             Self::Shared(failure) => failure.is_final(),
         }
     }
@@ -176,6 +188,7 @@ impl Failure {
             | Self::Contended { .. }
             | Self::Closed
             | Self::Damaged { .. }
+            | Self::Unfit(_)
             | Self::Shared(_) => false,
         }
     }
@@ -190,6 +203,7 @@ impl From<Failure> for Error {
             | Failure::Silent { .. }
             | Failure::Contended { .. }
             | Failure::Closed
+            | Failure::Unfit(_)
             | Failure::Shared(_)) => Self::Unavailable(Unavailable::new("store", failure)),
         }
     }

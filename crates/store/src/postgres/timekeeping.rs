@@ -48,6 +48,8 @@ impl Timekeeping for PostgresStore {
 impl PostgresStore {
     async fn observe(&self, told: &Told<Passage>) -> Result<Passage, Failure> {
         let mut client = self.client().await?;
+        // This is asked every few seconds, so a setting that was changed is noticed soon.
+        self.inner.guard.check(&client).await?;
         let transaction = client.transaction().await?;
         let Marked {
             passage,
