@@ -26,6 +26,11 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
     let Some(stored) = gateway.stored().await else {
         return not_ready("the store does not answer");
     };
+    if !stored.vitals.is_writable {
+        return not_ready(
+            "the store takes no writes, so calls are refused: no evidence, no answer",
+        );
+    }
     let mut lines = vec!["ready".to_owned()];
     let policy = gateway.identity().policy();
     if let Some(fault) = policy.fault() {

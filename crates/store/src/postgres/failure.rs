@@ -10,6 +10,7 @@ use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
 use super::guard::Unfit;
+use crate::backlog::Overdue;
 use crate::migrate::MigrationError;
 
 /// A store could not be opened.
@@ -108,6 +109,12 @@ pub enum Failure {
     /// The server may lose what is committed, or is another one than before.
     #[error(transparent)]
     Unfit(#[from] Unfit),
+    /// Records could not be kept for too long, so no more are taken.
+    #[error("records could not be kept for {seconds} s; no more are taken until they are")]
+    Overdue {
+        /// Time since the first one could not be kept, in seconds.
+        seconds: u64,
+    },
     /// The failure of a transaction, shared by all the calls in it.
     #[error(transparent)]
     Shared(Arc<Failure>),
@@ -139,7 +146,8 @@ impl Failure {
             | Self::Contended { .. }
             | Self::Closed
             | Self::Damaged { .. }
-            | Self::Unfit(_) => Meaning::Refused,
+            | Self::Unfit(_)
+            | Self::Overdue { .. } => Meaning::Refused,
             Self::Shared(failure) => failure.meaning(),
         }
     }
@@ -156,7 +164,8 @@ impl Failure {
             | Self::Silent { .. }
             | Self::Contended { .. }
             | Self::Closed
-            | Self::Unfit(_) => false,
+            | Self::Unfit(_)
+            | Self::Overdue { .. } => false,
             Self::Shared(failure) => failure.may_be_of_one(),
         }
     }
@@ -174,7 +183,8 @@ impl Failure {
             | Self::Silent { .. }
             | Self::Contended { .. }
             | Self::Damaged { .. }
-            | Self::Unfit(_) => false,
+            | Self::Unfit(_)
+            | Self::Overdue { .. } => false,
             Self::Shared(failure) => failure.is_final(),
         }
     }
@@ -189,8 +199,16 @@ impl Failure {
             | Self::Closed
             | Self::Damaged { .. }
             | Self::Unfit(_)
+            | Self::Overdue { .. }
             | Self::Shared(_) => false,
         }
+    }
+}
+
+impl From<Overdue> for Failure {
+    fn from(overdue: Overdue) -> Self {
+        let seconds = overdue.seconds;
+        Self::Overdue { seconds }
     }
 }
 
@@ -204,6 +222,7 @@ impl From<Failure> for Error {
             | Failure::Contended { .. }
             | Failure::Closed
             | Failure::Unfit(_)
+            | Failure::Overdue { .. }
             | Failure::Shared(_)) => Self::Unavailable(Unavailable::new("store", failure)),
         }
     }

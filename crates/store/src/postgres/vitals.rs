@@ -23,9 +23,11 @@ impl Vitals for PostgresStore {
                 .first()
                 .ok_or_else(|| Failure::damaged("the state of the database"))?;
             let newest: Option<i64> = row.get("newest");
+            let is_working = self.inner.appender.check().is_ok();
             Ok(StoreVitals {
                 kind: StoreKind::Postgres,
-                is_writable: row.get("is_writable"),
+                is_writable: row.get("is_writable") && !self.inner.guard.is_broken() && is_working,
+                write_errors: self.inner.appender.errors(),
                 // The disk belongs to the server and cannot be measured here.
                 free_bytes: None,
                 needed_bytes: None,

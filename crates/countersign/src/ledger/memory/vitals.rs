@@ -17,6 +17,7 @@ impl Vitals for MemoryStore {
         let vitals = StoreVitals {
             kind: StoreKind::Memory,
             is_writable: true,
+            write_errors: 0,
             free_bytes: None,
             needed_bytes: None,
             records_waiting: records
