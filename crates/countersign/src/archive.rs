@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::denials::Denials;
 use crate::ids::IdSource;
 use crate::ledger::{self, ClaimQuery, ClaimRow, LogQuery, LogRow, Store, StoredRecord};
+use crate::retention::RetentionPlan;
 use crate::vault::Vault;
 
 mod act;
@@ -161,6 +162,7 @@ pub struct Archive {
     denials: Denials,
     things: Arc<[KnownThing]>,
     belongings: Vec<Arc<dyn Belongings>>,
+    retention: RetentionPlan,
 }
 
 /// A record as it is stored, without its sealed payload.
@@ -197,7 +199,14 @@ impl Archive {
             denials,
             things: Arc::default(),
             belongings: Vec::new(),
+            retention: RetentionPlan::default(),
         }
+    }
+
+    /// Sets the retention of payloads, if it is not the default: one that is gone before its end is a fault.
+    pub fn retention(mut self, retention: RetentionPlan) -> Self {
+        self.retention = retention;
+        self
     }
 
     /// One record, with the state of its proof. Nothing is opened.

@@ -109,6 +109,10 @@ pub struct Sequencer {
     followed: u64,
     /// True if the program's log says that the clock has jumped.
     has_jumped: bool,
+    /// True if the clock was looked at since the start.
+    has_looked: bool,
+    /// Records of the start that could not be written yet, the last one first.
+    owed: Vec<(RecordKind, Value)>,
 }
 
 /// Result of one round.
@@ -201,6 +205,8 @@ impl SequencerBuilder {
             known: None,
             followed: 0,
             has_jumped: false,
+            has_looked: false,
+            owed: Vec::new(),
         };
         if !sequencer.parts.store.keeps_log() {
             return Ok(sequencer);
@@ -219,9 +225,15 @@ impl SequencerBuilder {
         if let Some(known) = &sequencer.known {
             sequencer.parts.newest.set(short(known));
         }
-        // Before anything new is written: a store without a mark begins with the time of its newest record.
-        sequencer.observe_time().await?;
-        sequencer.write_start(last.is_unclean).await?;
+        sequencer.owe_start(last.is_unclean);
+        match sequencer.write_owed().await {
+            // A store that takes no writes is still read, so the start is written down later.
+            Err(error) if !error.is_final() => {
+                let error = &error as &dyn StdError;
+                tracing::warn!(error, "the start is not recorded yet; it is tried again");
+            }
+            written => written?,
+        }
         Ok(sequencer)
     }
 }
@@ -260,6 +272,7 @@ impl Sequencer {
         if !self.parts.store.keeps_log() {
             return Ok(Tick::Idle);
         }
+        self.write_owed().await?;
         loop {
             let parts = &self.parts;
             let integrated = parts.store.integrate(&parts.sequencing, BATCH).await?;
@@ -326,11 +339,12 @@ impl Sequencer {
         }
     }
 
-    async fn write_start(&self, is_unclean: bool) -> Result<(), Error> {
-        if let Some(known) = self.known.as_ref().filter(|_| !self.parts.is_brief) {
-            let about = json!({"size": known.size, "root": Digest(known.root).to_string()});
-            self.write(RecordKind::Checkpoint, about).await?;
-        }
+    /// True if the records of the start could not be written yet.
+    pub fn owes_start(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    fn owe_start(&mut self, is_unclean: bool) {
         if is_unclean {
             let size = self.known.as_ref().map(|known| known.size);
             let about = json!({
@@ -339,7 +353,24 @@ impl Sequencer {
                 "holder": self.parts.sequencing.holder,
                 "may_miss": "records of plain reads of the last moments",
             });
-            self.write(RecordKind::Config, about).await?;
+            self.owed.push((RecordKind::Config, about));
+        }
+        if let Some(known) = self.known.as_ref().filter(|_| !self.parts.is_brief) {
+            let about = json!({"size": known.size, "root": Digest(known.root).to_string()});
+            self.owed.push((RecordKind::Checkpoint, about));
+        }
+    }
+
+    /// Writes the records of the start, after a look at the clock: a store without a mark begins with the time of its
+    /// newest record.
+    async fn write_owed(&mut self) -> Result<(), Error> {
+        if !self.has_looked {
+            self.observe_time().await?;
+            self.has_looked = true;
+        }
+        while let Some((kind, about)) = self.owed.last().cloned() {
+            self.write(kind, about).await?;
+            self.owed.pop();
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ use crate::ledger::{self, Head, Leaf};
 mod batch;
 mod earlier;
 mod finding;
+mod gone;
 mod marks;
 mod not_checked;
 mod records;
@@ -30,6 +31,7 @@ use batch::{Batch, Hashed};
 use earlier::Begun;
 pub use earlier::EarlierLog;
 pub use finding::{Fault, Finding, Whose};
+use gone::Gone;
 use marks::Marks;
 pub use not_checked::NotChecked;
 
@@ -167,6 +169,9 @@ impl Archive {
             let begun = std::mem::take(&mut found.begun);
             found.earlier = earlier::check(self, begun, &whole(&writer), &mut found).await?;
         }
+        for finding in std::mem::take(&mut found.gone).faults() {
+            found.push(finding);
+        }
         found.leave_open(verification, start);
         Ok(found.report(self, start, &head, &marks, &writer))
     }
@@ -274,6 +279,7 @@ pub(super) struct Found {
     before: u64,
     payloads: u64,
     payloads_gone: u64,
+    gone: Gone,
     not_checked: BTreeSet<NotChecked>,
     /// Records that begin this log as the continuation of another one, until the whole tree is known.
     begun: Vec<Begun>,

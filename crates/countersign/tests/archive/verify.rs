@@ -148,6 +148,22 @@ async fn every_byte_of_a_payload_counts() {
     }
 }
 
+/// A16: a payload that was deleted inside its retention is named; one whose time is over is not.
+#[tokio::test]
+async fn a_payload_that_is_gone_too_early_is_named() {
+    let (shop, _) = Shop::busy().await;
+    let without = || {
+        Tampered::new(shop.store.clone()).record(|stored| {
+            if stored.index == Some(0) {
+                stored.payload = None;
+            }
+        })
+    };
+    assert_eq!(faults(&shop, without(), None).await, ["payload_missing 0"]);
+    shop.advance(800 * 24 * 60 * 60);
+    assert_eq!(faults(&shop, without(), None).await, [""; 0]);
+}
+
 /// A16: every byte of the checkpoint that is a text at all afterwards.
 #[tokio::test]
 async fn every_byte_of_the_checkpoint_counts() {
@@ -309,7 +325,7 @@ async fn rows_and_links_that_were_changed_are_named() {
             |stored| stored.row.user_id = "u_without_key".to_owned(),
             vec!["key_missing 0"],
         ),
-        (|stored| stored.payload = None, vec![]),
+        (|stored| stored.payload = None, vec!["payload_missing 0"]),
     ] {
         assert_eq!(faults(&shop, at_quote(lie), None).await, expected);
     }

@@ -44,6 +44,7 @@ pub(super) fn store(place: &Place, points: &mut Points) {
         points.add(what, Found::new(state, found, advice));
     }
     points.check("clock", clock(place));
+    points.check("writes", writes(place));
     points.check("removals", removals(place));
     points.check("log", log(place));
     points.check("signing", signing(place));
@@ -206,6 +207,25 @@ fn signing(place: &Place) -> Result<Found, Failure> {
             format!("{records} not signed yet"),
             "start the server, or make a call: both sign the log",
         ),
+    })
+}
+
+/// Checks that the store accepts writes, and shows its last commit.
+fn writes(place: &Place) -> Result<Found, Failure> {
+    let vitals = place.runtime.block_on(place.store().vitals());
+    let vitals = vitals.map_err(store_failed)?;
+    let last = match vitals.newest_record {
+        Some(at) => format!("the newest record is from {at:.0}"),
+        None => "no record yet".to_owned(),
+    };
+    Ok(if vitals.is_writable {
+        Found::ok(last)
+    } else {
+        let errors = vitals.write_errors;
+        Found::wrong(
+            format!("the store accepts no writes ({errors} failed); {last}"),
+            "make room on its disk, or make its database writable",
+        )
     })
 }
 

@@ -7,6 +7,7 @@ use countersign_contract::Digest;
 use countersign_contract::evidence::LeafError;
 use countersign_evidence::checkpoint::CheckpointError;
 use countersign_evidence::freshness::FreshnessFault;
+use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 /// A fault, and its place.
@@ -156,6 +157,13 @@ pub enum Fault {
     /// There is a payload, but the record names none.
     #[error("it has no payload, and one is kept for it")]
     PayloadUnexpected,
+    /// The payload is gone although its retention is not over and its user was not erased. Usually somebody has deleted
+    /// it from the store.
+    #[error("its payload is gone, and was to be kept until {until:.0}")]
+    PayloadMissing {
+        /// End of its retention.
+        until: Timestamp,
+    },
     /// The payload's digest differs from the one in the record.
     #[error("its payload has the digest {found}, not {expected}")]
     PayloadDiffers {
@@ -222,6 +230,7 @@ impl Fault {
             Self::RowDiffers { .. } => "row_differs",
             Self::KeyMissing => "key_missing",
             Self::PayloadUnexpected => "payload_unexpected",
+            Self::PayloadMissing { .. } => "payload_missing",
             Self::PayloadDiffers { .. } => "payload_differs",
             Self::LinkMissing { .. } => "link_missing",
             Self::LinkDiffers { .. } => "link_differs",
@@ -253,6 +262,7 @@ impl Fault {
             | Self::RowDiffers { .. }
             | Self::KeyMissing
             | Self::PayloadUnexpected
+            | Self::PayloadMissing { .. }
             | Self::PayloadDiffers { .. }
             | Self::LinkMissing { .. }
             | Self::LinkDiffers { .. }

@@ -10,6 +10,7 @@ use countersign_evidence::seal::UserKey;
 use countersign_evidence::tree::leaf_hash;
 
 use super::batch::ReadRecord;
+use super::gone::Gone;
 use super::{Fault, Finding, Found, NotChecked};
 use crate::archive::{Archive, content};
 use crate::ledger::{Error, StoredRecord};
@@ -42,6 +43,7 @@ pub(super) async fn check(
         })??;
         found.payloads += part.payloads;
         found.payloads_gone += part.payloads_gone;
+        found.gone.add(part.gone);
         found.not_checked.extend(part.not_checked);
         for finding in part.findings {
             found.push(finding);
@@ -55,6 +57,7 @@ struct Part {
     findings: Vec<Finding>,
     payloads: u64,
     payloads_gone: u64,
+    gone: Gone,
     not_checked: BTreeSet<NotChecked>,
 }
 
@@ -72,6 +75,7 @@ async fn check_part(archive: &Archive, records: Vec<ReadRecord>) -> Result<Part,
             Ok(Some(stored)) => {
                 let stored = &stored;
                 part.kept(read, stored, &mut faults);
+                part.gone.look(archive, read, stored);
                 match owners.check(archive, read, stored).await? {
                     Ownership::Holds => {}
                     Ownership::Unknown => {
