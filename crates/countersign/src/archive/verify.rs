@@ -26,6 +26,7 @@ mod gone;
 mod marks;
 mod not_checked;
 mod records;
+mod state;
 
 use batch::{Batch, Hashed};
 use earlier::Begun;
@@ -34,6 +35,7 @@ pub use finding::{Fault, Finding, Whose};
 use gone::Gone;
 use marks::Marks;
 pub use not_checked::NotChecked;
+use state::State;
 
 /// Depth of a verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -169,8 +171,14 @@ impl Archive {
             let begun = std::mem::take(&mut found.begun);
             found.earlier = earlier::check(self, begun, &whole(&writer), &mut found).await?;
         }
-        for finding in std::mem::take(&mut found.gone).faults() {
-            found.push(finding);
+        let mut late = std::mem::take(&mut found.gone).faults();
+        late.extend(std::mem::take(&mut found.state).faults(self).await?);
+        // A record that is not what it was says nothing about state.
+        let doubted: BTreeSet<_> = found.findings.iter().map(|finding| finding.index).collect();
+        for finding in late {
+            if !doubted.contains(&finding.index) {
+                found.push(finding);
+            }
         }
         found.leave_open(verification, start);
         Ok(found.report(self, start, &head, &marks, &writer))
@@ -280,6 +288,7 @@ pub(super) struct Found {
     payloads: u64,
     payloads_gone: u64,
     gone: Gone,
+    state: State,
     not_checked: BTreeSet<NotChecked>,
     /// Records that begin this log as the continuation of another one, until the whole tree is known.
     begun: Vec<Begun>,
