@@ -61,8 +61,8 @@ fn run(words: &[&str]) -> Result<()> {
         ["conformance"] => conformance::run(),
         ["corpus", rest @ ..] => corpus::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["torture"] => torture(["100", "10000", "200"]),
-        ["torture", "--quick"] => torture(["10", "200", "10"]),
+        ["torture"] => torture(["100", "10000", "200", "1000"]),
+        ["torture", "--quick"] => torture(["10", "200", "10", "50"]),
         ["generate"] => generate(),
         ["screens"] => screens().and_then(|()| picture::demo()),
         ["screens", "demo"] => picture::demo(),
@@ -78,13 +78,14 @@ fn run(words: &[&str]) -> Result<()> {
     }
 }
 
-/// Kills of each kind of tool on each store, keys to race for, cuts and restarts.
-fn torture([kills, keys, times]: [&str; 3]) -> Result<()> {
+/// Kills of each kind of tool on each store, keys to race for, cuts and restarts, starts with clocks that lie.
+fn torture([kills, keys, times, starts]: [&str; 4]) -> Result<()> {
     let program = ["run", "--locked", "--package", "countersign-torture", "--"];
     for words in [
         ["kills", "--kills", kills],
         ["race", "--keys", keys],
         ["restarts", "--times", times],
+        ["clocks", "--starts", starts],
     ] {
         Step::cargo("torture", &[&program[..], &words].concat()).run()?;
     }

@@ -125,7 +125,9 @@ pub(crate) fn sequencer(
     };
     let started = async {
         let sequencer = how(builder).start(last).await?;
-        place.backend.lost_run_recorded().await?;
+        if !sequencer.owes_start() {
+            place.backend.lost_run_recorded().await?;
+        }
         Ok(sequencer)
     };
     place.runtime.block_on(started).map_err(failed)

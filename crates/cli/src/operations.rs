@@ -51,6 +51,7 @@ const ALL: &[(&str, Perform)] = &[
     entry::<case::Asked>(),
     entry::<claims::List>(),
     entry::<claims::Resolve>(),
+    entry::<claims::forget::Forget>(),
     entry::<console::Asked>(),
     entry::<doctor::Asked>(),
     entry::<evidence::List>(),
@@ -70,6 +71,7 @@ const ALL: &[(&str, Perform)] = &[
     entry::<replay::Asked>(),
     entry::<verify::Asked>(),
     entry::<store::backup::Backup>(),
+    entry::<store::clock::TrustClock>(),
     entry::<top::Asked>(),
     entry::<upstreams::Approval>(),
 ];

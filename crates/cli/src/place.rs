@@ -306,6 +306,7 @@ impl Place {
             self.ids.clone(),
             log_key,
         )
+        .retention(parts::retention_plan(&self.config().retention))
         .knowing(&countersign_commerce::KNOWN_THINGS)
         .with_belongings(Arc::new(self.api_keys()))
     }

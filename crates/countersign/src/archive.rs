@@ -1,5 +1,5 @@
 //! The archive: operations of operators and auditors on the log (look, open, prove, export, hold, erase, resolve,
-//! verify).
+//! forget keys, trust the clock, verify).
 //!
 //! Every operation that shows or changes something personal needs a scope of its own and a reason, and leaves a record.
 //! Opening leaves it *before* anything is shown: no record, no plaintext.
@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::denials::Denials;
 use crate::ids::IdSource;
 use crate::ledger::{self, ClaimQuery, ClaimRow, LogQuery, LogRow, Store, StoredRecord};
+use crate::retention::RetentionPlan;
 use crate::vault::Vault;
 
 mod act;
@@ -35,6 +36,7 @@ mod published;
 mod reason;
 mod recording;
 mod resolve;
+mod time;
 pub mod verify;
 mod words;
 
@@ -62,13 +64,13 @@ const USERS_MAX: usize = 1_000;
 /// Grants opening payloads.
 pub const SCOPE_OPEN: &str = "evidence:open";
 
-/// Grants erasing users.
+/// Grants erasing users, and trusting a clock by which content is removed.
 pub const SCOPE_ERASE: &str = "evidence:erase";
 
 /// Grants placing and lifting holds.
 pub const SCOPE_HOLD: &str = "evidence:hold";
 
-/// Grants stating the outcome of a call that is in doubt.
+/// Grants stating the outcome of a call that is in doubt, and forgetting keys of settled ones.
 pub const SCOPE_RESOLVE: &str = "claims:resolve";
 
 /// Errors of the archive.
@@ -160,6 +162,7 @@ pub struct Archive {
     denials: Denials,
     things: Arc<[KnownThing]>,
     belongings: Vec<Arc<dyn Belongings>>,
+    retention: RetentionPlan,
 }
 
 /// A record as it is stored, without its sealed payload.
@@ -196,7 +199,14 @@ impl Archive {
             denials,
             things: Arc::default(),
             belongings: Vec::new(),
+            retention: RetentionPlan::default(),
         }
+    }
+
+    /// Sets the retention of payloads, if it is not the default: one that is gone before its end is a fault.
+    pub fn retention(mut self, retention: RetentionPlan) -> Self {
+        self.retention = retention;
+        self
     }
 
     /// One record, with the state of its proof. Nothing is opened.

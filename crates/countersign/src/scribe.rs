@@ -155,6 +155,22 @@ impl Draft {
         }
     }
 
+    /// The bytes that it takes while it waits, about.
+    pub fn bytes(&self) -> usize {
+        /// What a record has besides its texts.
+        const FRAME: usize = 2_048;
+        let texts = match &self.0 {
+            Form::Ready(entry) => entry.leaf.len() + entry.payload.as_ref().map_or(0, Vec::len),
+            Form::Plain(..) => 0,
+            Form::Call(draft) => {
+                let raw = draft.raw.as_ref().map_or(0, |raw| raw.len());
+                let arguments = draft.arguments.as_ref().map_or(0, String::len);
+                raw + arguments + draft.data.as_ref().map_or(0, String::len)
+            }
+        };
+        texts.saturating_add(FRAME)
+    }
+
     /// The user's key that it is sealed under.
     pub fn sealed_under(&self) -> Option<KeyId> {
         match &self.0 {

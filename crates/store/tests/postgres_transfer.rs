@@ -23,9 +23,9 @@ use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_store::transfer::{Phase, Progress, Report, Source as _, copy};
 use countersign_testkit::ledger::build::{
-    HOUR, claimed, commit, document, entry, failed, has_succeeded, index_entry, lost, record_id,
-    request, reserve, scope, settle, succeeded, succeeded_long_ago, take, with_write, write,
-    writing,
+    HOUR, claimed, commit, disposed_now, document, entry, failed, has_succeeded, index_entry, lost,
+    record_id, request, reserve, scope, settle, succeeded, succeeded_long_ago, take, with_write,
+    write, writing,
 };
 use countersign_testkit::postgres::shared_postgres;
 
@@ -83,7 +83,7 @@ async fn fill(store: &SqliteStore) {
     let fenced = countersign::ledger::Claim { attempt: 1, ..late };
     let fenced = settle(&fenced, succeeded("late"), "ev_fenced");
     assert_eq!(store.commit(fenced).await.unwrap(), CommitAnswer::Fenced);
-    assert_eq!(store.sweep(10).await.unwrap().tombstones, 1);
+    assert_eq!(disposed_now(store, 10).await.unwrap().replies, 1);
     for n in 0..300_u32 {
         let key = document("cart", &format!("c{n}"));
         let mut new = write(&key, 0, Some("body"));

@@ -16,7 +16,11 @@ use crate::place::{Place, PlaceOptions, archive_failed};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-/// List idempotency keys, and settle calls that are in doubt
+pub(crate) mod forget;
+
+use forget::Forget;
+
+/// List idempotency keys, settle calls that are in doubt, and forget old keys
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Claims {
@@ -28,6 +32,7 @@ pub(crate) struct Claims {
 enum Command {
     List(List),
     Resolve(Resolve),
+    Forget(Forget),
 }
 
 /// List idempotency keys with the state of their calls, oldest first
@@ -140,6 +145,7 @@ impl Claims {
     ) -> Result<Exit, Failure> {
         match &self.command {
             Command::List(list) => options.perform(list, terminal),
+            Command::Forget(forget) => options.perform(forget, terminal),
             Command::Resolve(resolve) => {
                 // A mistake in the options is reported before a server is asked.
                 resolve.resolution()?;

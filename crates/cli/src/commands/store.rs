@@ -6,10 +6,11 @@ use crate::place::{Need, PlaceFlags};
 use crate::terminal::Terminal;
 
 pub(crate) mod backup;
+pub(crate) mod clock;
 mod migrate;
 mod restore;
 
-/// Back up, restore or migrate the store
+/// Back up, restore or migrate the store, or trust its clock
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Store {
@@ -22,6 +23,7 @@ enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Migrate(migrate::Migrate),
+    TrustClock(clock::TrustClock),
 }
 
 impl Store {
@@ -32,6 +34,9 @@ impl Store {
             }
             Command::Restore(restore) => restore.run(&flags.read(terminal)?, terminal),
             Command::Migrate(migrate) => migrate.run(&flags.read(terminal)?, terminal),
+            Command::TrustClock(trust) => {
+                trust.run(&flags.read_at_hand(Need::Data, terminal)?, terminal)
+            }
         }
     }
 }

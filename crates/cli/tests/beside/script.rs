@@ -264,6 +264,9 @@ impl Play<'_> {
         assert_eq!(missing.code, Some(2), "{missing:?}");
         self.run(&[&resolve[..], &["--happened", "{"]].concat())
             .no();
+        let forget = ["claims", "forget", "--days", "400", "--reason", "r"];
+        self.run(&forget).ok();
+        self.run(&["store", "trust-clock", "--reason", "r"]).ok();
     }
 
     fn keys(&mut self) {

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!             claim                    commit
-//!  (absent) ────────► running ──────────────────► succeeded | failed ──► tombstone ──► (absent)
-//!     │                 │  │ commit(Released)            ▲      retention      a month
+//!  (absent) ────────► running ──────────────────► succeeded | failed ──► tombstone
+//!     │                 │  │ commit(Released)            ▲      retention
 //!     │                 │  └──────────► released ─┐      │
 //!     │                 │ lease over    ▲  ▲      │claim │ commit by the same attempt,
 //!     │                 ▼               │  │      ▼      │ or an operator
@@ -36,7 +36,7 @@ use crate::scribe::Draft;
 /// - `attempt` only rises, a row is never deleted while it could be claimed again, and every write of a
 ///   claim names its attempt: an older one changes nothing;
 /// - a settled scope is never executed again: it is replayed until its retention is over and refused
-///   after that;
+///   after that, until its user is erased or an operator forgets it; time alone never frees it;
 /// - only a released scope accepts other arguments than its last attempt had, and then is bound to those;
 /// - an answer is read from one version of the row, never put together from two;
 /// - `in_doubt` is left only by its own attempt, or by an operator; time alone never ends it.
@@ -71,15 +71,11 @@ pub trait Claims: Send + Sync + 'static {
     /// Lists claims for operators, oldest first.
     fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>>;
 
-    /// Applies the changes that time alone requires, for at most `limit` rows of each kind: settled rows past their
-    /// retention become tombstones, tombstones past theirs are removed, running claims whose lease is over and whose
-    /// recovery allows no takeover are marked in doubt, reservations of lost owners end by their
-    /// [`Lapse`](super::Lapse), and pots are removed [some time](super::POT_KEPT) after their window.
+    /// Gives up lost owners, for at most `limit` rows of each kind: running claims whose lease is over and whose
+    /// recovery allows no takeover are marked in doubt, and reservations end by their [`Lapse`](super::Lapse). What is
+    /// removed for good is a matter of [`dispose`](super::Timekeeping::dispose).
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>>;
 }
-
-/// Time for which a key is refused after its stored reply was dropped.
-pub const TOMBSTONE: Duration = Duration::from_hours(720);
 
 /// The space in which a key is unique: the same key of another user or for another tool is another key (A17).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -390,16 +386,10 @@ pub struct ClaimRow {
 /// Counts of what a sweep has changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Settled claims whose reply was dropped.
-    pub tombstones: usize,
-    /// Tombstones that were removed.
-    pub removed: usize,
     /// Running claims that were marked in doubt.
     pub in_doubt: usize,
     /// Reservations of lost owners that were ended.
     pub lapsed: usize,
-    /// Pots that were removed, long after their window.
-    pub pots: usize,
 }
 
 impl Swept {

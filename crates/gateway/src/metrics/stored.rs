@@ -114,6 +114,29 @@ fn encode_vitals(vitals: StoreVitals, encoder: &mut DescriptorEncoder<'_>) -> fm
     gauge(encoder, "calls_in_doubt", help, number(vitals.in_doubt))?;
     let help = "1 if the store accepts writes, else 0";
     gauge(encoder, "store_writable", help, vitals.is_writable.into())?;
+    let help = "Writes that failed since the store was opened";
+    gauge(
+        encoder,
+        "store_write_errors",
+        help,
+        number(vitals.write_errors),
+    )?;
+    if let Some(newest) = vitals.newest_record {
+        let help = "When the newest record was written: the last successful commit";
+        let unit = Some(&Unit::Seconds);
+        let at = encoder.encode_descriptor("store_last_commit", help, unit, MetricType::Gauge)?;
+        ConstGauge::new(newest.as_second()).encode(at)?;
+    }
+    if let Some(passage) = vitals.passage {
+        let help =
+            "1 where the clock disagrees with the last time that was believed: nothing is removed";
+        gauge(
+            encoder,
+            "store_clock_jumped",
+            help,
+            passage.jump().is_some().into(),
+        )?;
+    }
     if let Some(free) = vitals.free_bytes {
         let help = "Free bytes on the disk of the store";
         gauge(encoder, "store_free_bytes", help, number(free))?;

@@ -128,6 +128,17 @@ fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
             "the server's log says why signing fails",
         ));
     }
+    if let Some(passage) = stored
+        .vitals
+        .passage
+        .filter(|passage| passage.jump().is_some())
+    {
+        problems.push(Problem::new(
+            "clock_jumped",
+            format!("{passage}; nothing that is past its time is removed"),
+            "set the clock; if it is right, `countersign store trust-clock` says so",
+        ));
+    }
     if stored.vitals.in_doubt > 0 {
         problems.push(Problem::new(
             "calls_in_doubt",

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -81,6 +81,7 @@ impl Writer {
             scrub: false,
             checkpointer: parts.checkpointer,
             is_complete: parts.is_complete,
+            health: parts.health,
         };
         let handle = std::thread::Builder::new()
             .name("store writer".to_owned())
@@ -161,6 +162,32 @@ pub(super) struct WriterParts {
     pub(super) checkpointer: Checkpointer,
     /// True if everything that was queued was written, so that the run may be marked as closed.
     pub(super) is_complete: Arc<AtomicBool>,
+    pub(super) health: Arc<Health>,
+}
+
+/// Whether writes work.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    is_failing: AtomicBool,
+    errors: AtomicU64,
+}
+
+impl Health {
+    /// True if the last batch could not be written.
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// Number of batches that could not be written since the store was opened.
+    pub(super) fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, outcome: &Result<(), Failure>) {
+        self.is_failing.store(outcome.is_err(), Ordering::Relaxed);
+        let errors = u64::from(outcome.is_err());
+        self.errors.fetch_add(errors, Ordering::Relaxed);
+    }
 }
 
 struct Thread {
@@ -178,6 +205,7 @@ struct Thread {
     scrub: bool,
     checkpointer: Checkpointer,
     is_complete: Arc<AtomicBool>,
+    health: Arc<Health>,
 }
 
 impl Thread {
@@ -197,6 +225,7 @@ impl Thread {
                 Ok(()) | Err(_) => {}
             }
             is_failing = outcome.is_err();
+            self.health.note(&outcome);
             for job in jobs.drain(..) {
                 job.answer(&outcome);
             }

@@ -3,6 +3,7 @@
 use countersign::ledger::{ClaimQuery, ClaimState, LogQuery};
 use countersign_config::sections::Keys;
 use countersign_evidence::checkpoint::Checkpoint;
+use jiff::SignedDuration;
 
 use super::{Found, Points, Standing};
 use crate::commands::counted;
@@ -43,6 +44,8 @@ pub(super) fn store(place: &Place, points: &mut Points) {
         points.add(what, Found::new(state, found, advice));
     }
     points.check("clock", clock(place));
+    points.check("writes", writes(place));
+    points.check("removals", removals(place));
     points.check("log", log(place));
     points.check("signing", signing(place));
     points.check("in doubt", in_doubt(place));
@@ -204,6 +207,45 @@ fn signing(place: &Place) -> Result<Found, Failure> {
             format!("{records} not signed yet"),
             "start the server, or make a call: both sign the log",
         ),
+    })
+}
+
+/// Checks that the store accepts writes, and shows its last commit.
+fn writes(place: &Place) -> Result<Found, Failure> {
+    let vitals = place.runtime.block_on(place.store().vitals());
+    let vitals = vitals.map_err(store_failed)?;
+    let last = match vitals.newest_record {
+        Some(at) => format!("the newest record is from {at:.0}"),
+        None => "no record yet".to_owned(),
+    };
+    Ok(if vitals.is_writable {
+        Found::ok(last)
+    } else {
+        let errors = vitals.write_errors;
+        Found::wrong(
+            format!("the store accepts no writes ({errors} failed); {last}"),
+            "make room on its disk, or make its database writable",
+        )
+    })
+}
+
+/// Checks that the store's clock agrees with the last time that was believed: otherwise nothing is removed.
+fn removals(place: &Place) -> Result<Found, Failure> {
+    /// Time for which an installation may be off without being told that something is wrong.
+    const OFF_MAX: SignedDuration = SignedDuration::from_hours(31 * 24);
+    let vitals = place.runtime.block_on(place.store().vitals());
+    let passage = vitals.map_err(store_failed)?.passage;
+    let Some(passage) = passage.filter(|passage| passage.jump().is_some()) else {
+        return Ok(Found::ok("the clock is believed"));
+    };
+    let found = format!("{passage}; nothing is removed");
+    let advice = "set the clock, or run `countersign store trust-clock`";
+    // An installation may well be off for some weeks.
+    let is_usual = passage.step().is_positive() && passage.step() < OFF_MAX;
+    Ok(if is_usual {
+        Found::note(found, advice)
+    } else {
+        Found::wrong(found, advice)
     })
 }
 

@@ -205,6 +205,7 @@ impl<'j> Changes<'j> {
                 Box::new(payloads.user_ids),
                 Box::new(payloads.ids),
                 Box::new(payloads.untils),
+                Box::new(payloads.keeps),
                 Box::new(payloads.bodies),
             ],
         );

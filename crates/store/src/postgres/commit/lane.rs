@@ -18,6 +18,7 @@ use super::guard::{Collection, Plan, has_lost_key, nth, scope_columns, send_shap
 use super::statements::Statements;
 use crate::postgres::connect::{limited, within};
 use crate::postgres::failure::{Failure, Meaning};
+use crate::postgres::guard::Guard;
 use crate::postgres::held::held;
 use crate::postgres::keyring::LostKeys;
 use crate::postgres::options::PostgresOptions;
@@ -41,6 +42,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mi
 
 pub(super) struct Lane {
     pool: Pool,
+    guard: Guard,
     jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
     options: PostgresOptions,
     lost_keys: LostKeys,
@@ -71,13 +73,14 @@ impl From<Failure> for Broken {
 
 impl Lane {
     pub(super) fn new(
-        pool: Pool,
+        (pool, guard): (Pool, Guard),
         jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
         options: PostgresOptions,
         lost_keys: LostKeys,
     ) -> Self {
         Self {
             pool,
+            guard,
             jobs,
             options,
             lost_keys,
@@ -224,7 +227,7 @@ impl Lane {
         if self
             .connection
             .as_ref()
-            .is_some_and(|kept| kept.client.is_closed())
+            .is_some_and(|kept| kept.client.is_closed() || self.guard.is_broken())
         {
             self.disconnect();
         }
