@@ -57,6 +57,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "key_id",
         sql: include_str!("../../migrations/postgres/0008_key_id.sql"),
     },
+    Migration {
+        number: 9,
+        name: "facet",
+        sql: include_str!("../../migrations/postgres/0009_facet.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep the store's promises.

@@ -39,6 +39,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "key_id",
         sql: include_str!("../../migrations/sqlite/0006_key_id.sql"),
     },
+    Migration {
+        number: 7,
+        name: "facet",
+        sql: include_str!("../../migrations/sqlite/0007_facet.sql"),
+    },
 ];
 
 /// Applies the missing migrations and binds the file to its keys, in one transaction: a file of another
