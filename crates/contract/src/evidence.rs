@@ -139,7 +139,7 @@ pub enum RecordKind {
     Denial,
     /// A user's decision about a call.
     Approval,
-    /// Somebody opened a sealed payload.
+    /// Somebody opened a sealed payload, or read a resource or a prompt of an upstream.
     Access,
     /// A user was erased.
     Erasure,
