@@ -2,7 +2,7 @@
 //! other proxies are measured too. Every way is measured in turns: one round of each after the other, at 1 and at 32 connections, with and
 //! without evidence. Then the memory over many calls. `http`, `mcp`, `memory` and `memory-mcp` choose a part.
 
-use std::io::{Error, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 use countersign_benches::load::{MakeRequest, Talk, measure, post, rate, told};
@@ -134,8 +134,8 @@ async fn over_mcp(programs: &Programs, effort: Effort) -> Result<()> {
     let url = format!("http://{}/mcp", server.address);
     let gateways = gateways(programs, &url).await?;
     let folder = tempfile::tempdir()?;
-    let mcp_proxy = programs.mcp_proxy(&url, folder.path()).await?;
-    let fastmcp = programs.fastmcp_proxy(&url).await?;
+    let mcp_proxy = present(programs.mcp_proxy(&url, folder.path()).await)?;
+    let fastmcp = present(programs.fastmcp_proxy(&url).await)?;
     let mut ways = vec![Way {
         name: "direct",
         front: &server,
@@ -144,24 +144,31 @@ async fn over_mcp(programs: &Programs, effort: Effort) -> Result<()> {
     }];
     ways.extend(ours(&gateways, &server, &mcp::alone("svc_memory_search")));
     let peers = [
-        (
-            "mcp-proxy",
-            &mcp_proxy,
-            mcp::in_session("svc/memory_search"),
-        ),
-        (
-            "FastMCP's proxy",
-            &fastmcp,
-            mcp::in_session("memory_search"),
-        ),
+        ("mcp-proxy", &mcp_proxy, "svc/memory_search"),
+        ("FastMCP's proxy", &fastmcp, "memory_search"),
     ];
-    ways.extend(peers.map(|(name, front, talk)| Way {
-        name,
-        front,
-        behind: vec![&server],
-        talk,
-    }));
+    for (name, front, tool) in peers {
+        let Some(front) = front else {
+            println(&format!("{name} is not installed, and left out"));
+            continue;
+        };
+        ways.push(Way {
+            name,
+            front,
+            behind: vec![&server],
+            talk: mcp::in_session(tool),
+        });
+    }
     compare("an MCP server", &ways, "buy agent state", effort).await
+}
+
+/// A peer that is not installed is none.
+fn present(started: Result<Server>) -> Result<Option<Server>> {
+    match started {
+        Ok(server) => Ok(Some(server)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Measures ways in turns, after a look at whether each of them works.
