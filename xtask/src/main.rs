@@ -32,7 +32,7 @@ Commands:
   corpus openapi [--small]
                         import the OpenAPI documents of others and call some operations of each; installs them under target/
   bench [NAME...] [--quick]
-                        measure (estimates, table, ledger, gateway), and print tables with the targets;
+                        measure (estimates, table, ledger, gateway, upstream, console), and print tables with the targets;
                         installs what it measures beside under target/
   torture [--quick]     kill, race and cut off real processes in large numbers, and count what is left
   generate              write the generated files anew
@@ -61,8 +61,8 @@ fn run(words: &[&str]) -> Result<()> {
         ["conformance"] => conformance::run(),
         ["corpus", rest @ ..] => corpus::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["torture"] => torture(["100", "10000", "200", "1000"]),
-        ["torture", "--quick"] => torture(["10", "200", "10", "50"]),
+        ["torture"] => torture(["100", "10000", "200", "1000", "1000"]),
+        ["torture", "--quick"] => torture(["10", "200", "10", "50", "20"]),
         ["generate"] => generate(),
         ["screens"] => screens().and_then(|()| picture::demo()),
         ["screens", "demo"] => picture::demo(),
@@ -78,8 +78,8 @@ fn run(words: &[&str]) -> Result<()> {
     }
 }
 
-/// Kills of each kind of tool on each store, keys to race for, cuts and restarts, starts with clocks that lie.
-fn torture([kills, keys, times, starts]: [&str; 4]) -> Result<()> {
+/// Kills of each kind of tool on each store, keys to race for, cuts and restarts, starts with clocks that lie, and children of MCP servers.
+fn torture([kills, keys, times, starts, children]: [&str; 5]) -> Result<()> {
     let program = ["run", "--locked", "--package", "countersign-torture", "--"];
     for words in [
         ["kills", "--kills", kills],
@@ -89,7 +89,17 @@ fn torture([kills, keys, times, starts]: [&str; 4]) -> Result<()> {
     ] {
         Step::cargo("torture", &[&program[..], &words].concat()).run()?;
     }
-    Ok(())
+    let example = [
+        "run",
+        "--locked",
+        "--package",
+        "countersign-upstream",
+        "--example",
+        "children",
+        "--",
+        children,
+    ];
+    Step::cargo("torture", &example).run()
 }
 
 /// Pictures of the console's pages: the test that takes them, with a folder that stays.

@@ -139,7 +139,7 @@ pub enum RecordKind {
     Denial,
     /// A user's decision about a call.
     Approval,
-    /// A person opened a sealed payload.
+    /// A person opened a sealed payload, or a caller read a resource or a prompt of an upstream.
     Access,
     /// A user was erased.
     Erasure,

@@ -33,6 +33,7 @@ mod manner;
 mod open;
 mod proof;
 mod published;
+mod read;
 mod reason;
 mod recording;
 mod resolve;
@@ -52,6 +53,7 @@ pub use locate::KnownThing;
 pub use manner::Manner;
 pub use open::Opened;
 pub use proof::{Proof, Standing};
+pub use read::Read;
 pub use recording::{LeftOut, Recorded, RecordedCalls};
 pub use resolve::{Resolution, Resolved};
 

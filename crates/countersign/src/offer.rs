@@ -99,6 +99,9 @@ pub trait Offers: Send + Sync {
     /// True if somebody offers things of this kind.
     fn has(&self, kind: Listed) -> bool;
 
+    /// The name of whoever offers what a request is about; `None` if nobody does.
+    fn owner(&self, asked: Asked, params: &Value) -> Option<String>;
+
     /// Everything of a kind, of those servers of which the caller may call a tool. It waits for nobody.
     fn list(&self, kind: Listed, tools: &BTreeSet<String>) -> Vec<Value>;
 

@@ -15,11 +15,13 @@ use countersign_evidence::note::SigningKey;
 use countersign_gateway::caller::{Caller, LOCAL_USER, Proof};
 use countersign_gateway::identity::Identity;
 use countersign_gateway::policy::{LivePolicy, Policy};
+use countersign_gateway::recorder::Recorder;
 use countersign_gateway::telemetry::Telemetry;
 use countersign_gateway::{Gateway, Server, mcp};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
+use crate::catalog::FirstUses;
 use crate::config::parts;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -92,6 +94,8 @@ impl Mcp {
         let rules = RuleOptions::configured(&options.config().rules);
         let rules = rules.in_place(&place.folder, terminal)?;
         let (catalog, upstreams) = catalog::ready_with_upstreams(options.loaded())?;
+        let recorder = Recorder::new(place.store(), place.clock.clone(), place.ids.clone());
+        upstreams.set_witness(Arc::new(FirstUses(recorder)));
         catalog::ask(&upstreams, &catalog, &place.runtime);
         let _following = {
             let _inside = place.runtime.enter();

@@ -24,6 +24,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use crate::backend::StoreName;
+use crate::catalog::FirstUses;
 use crate::config::{self, parts};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -137,6 +138,7 @@ impl Serve {
         let telemetry = telemetry::start(log, &place.runtime, terminal, clock, dropped)?;
         let identity = identity_of(&place, &policy)?;
         let identity = identity.with_operator(door.operator(&place));
+        upstreams.set_witness(Arc::new(FirstUses(recorder_of(&place))));
         catalog::ask(&upstreams, &catalog, &place.runtime);
         let executor = place.executor_builder(catalog, rules);
         let gateway = gateway_of(&place, executor, &policy, identity, metrics, &telemetry);
@@ -394,9 +396,13 @@ fn keep_policies(policy: &LivePolicy, place: &Place) -> Result<(), Failure> {
     }))?)
 }
 
+fn recorder_of(place: &Place) -> Recorder {
+    Recorder::new(place.store(), place.clock.clone(), place.ids.clone())
+}
+
 /// Writes down which policy is in force, and looks at its file from now on.
 fn announce_policy(place: &Place, policy: &Arc<LivePolicy>) -> Result<Recorder, Failure> {
-    let recorder = Recorder::new(place.store(), place.clock.clone(), place.ids.clone());
+    let recorder = recorder_of(place);
     place
         .runtime
         .block_on(policy.announce(&recorder))

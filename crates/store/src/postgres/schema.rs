@@ -62,6 +62,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "time",
         sql: include_str!("../../migrations/postgres/0009_time.sql"),
     },
+    Migration {
+        number: 10,
+        name: "facet",
+        sql: include_str!("../../migrations/postgres/0010_facet.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep the store's promises.

@@ -44,6 +44,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "time",
         sql: include_str!("../../migrations/sqlite/0007_time.sql"),
     },
+    Migration {
+        number: 8,
+        name: "facet",
+        sql: include_str!("../../migrations/sqlite/0008_facet.sql"),
+    },
 ];
 
 /// Applies the missing migrations and binds the file to its keys, in one transaction: a file of another

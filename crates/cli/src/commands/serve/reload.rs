@@ -20,6 +20,7 @@ use countersign_upstream::mcp::Following;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::catalog::FirstUses;
 use crate::catalog::assemble::{self, Assembled};
 use crate::config::Texts;
 use crate::config::parts::offer_rules;
@@ -206,6 +207,8 @@ impl Reload {
             let renewed = parts.gateway.executor().catalog().renew(assembled.tools);
             renewed.map_err(|error| assemble::refused(&loaded, &error).0)?;
             self.upstreams = assembled.upstreams;
+            let witness = FirstUses(parts.recorder.clone());
+            self.upstreams.set_witness(Arc::new(witness));
             parts.gateway.set_offers(self.upstreams.clone());
             // Those of before would go on with what was said before.
             self.following = Following::default();
