@@ -135,6 +135,11 @@ pub trait DynTool: Send + Sync + 'static {
     /// The declaration; the same for as long as the tool is registered.
     fn spec(&self) -> &ToolSpec;
 
+    /// Name of the upstream that the tool belongs to; `None` if it is a tool of the program itself.
+    fn upstream(&self) -> Option<&str> {
+        None
+    }
+
     /// Treatment of a dry run, if the tool changes something.
     fn dry_run(&self) -> DryRun {
         DryRun::Validate

@@ -23,6 +23,7 @@ use countersign_gateway::{Gateway, Server};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
+use super::policy::check::check;
 use crate::backend::StoreName;
 use crate::catalog::FirstUses;
 use crate::config::{self, parts};
@@ -38,7 +39,6 @@ use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
 use crate::{catalog, policy, sign_in, telemetry, views};
 
-mod check;
 mod play;
 mod reload;
 mod welcome;
@@ -120,12 +120,14 @@ impl Serve {
         let (loaded, config) = (options.loaded(), options.config());
         let policy = Arc::new(policy::open(loaded)?);
         if self.check {
-            return check::check(terminal, &policy.current(), loaded);
+            return check(terminal, &policy.current(), loaded);
         }
         if let Some(played) = self.recording.read(loaded, terminal)? {
             return play::play(&played, options, &policy, terminal);
         }
         let (catalog, upstreams) = catalog::ready_with_upstreams(loaded)?;
+        let fits = policy.check_against(&catalog);
+        fits.map_err(|error| policy::refused(loaded, error))?;
         check_before_making(options, &policy)?;
         let mut place = options.open_or_make(terminal)?;
         keep_policies(&policy, &place)?;

@@ -244,7 +244,7 @@ impl Executor {
         let mut allowed = Vec::new();
         for entry in self.parts.catalog.list() {
             let decision = self.decide(principal, &entry).await?;
-            if decision.is_allowed() {
+            if decision.is_allowed() && !self.is_ruled_out(&decision, principal, &entry) {
                 allowed.push(entry);
             }
         }

@@ -51,6 +51,7 @@ impl Executor {
             cool_down: _,
             unkeyed_writes: _,
             unkeyed_window: _,
+            conditions: _,
         } = *bound.allowed;
         let may_write = match entry.spec().behaviour.effect {
             Effect::Read => false,

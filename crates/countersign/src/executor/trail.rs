@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::Executor;
 use super::call::CallParts;
 use super::reuse::REUSED;
+use crate::authorize::Ruled;
 use crate::catalog::Entry;
 use crate::ledger::Scope;
 use crate::observe::Origin;
@@ -80,6 +81,8 @@ pub(super) struct Facts {
     pub(super) links: Vec<Link>,
     /// The recorded call that answered, where a recording does.
     pub(super) order: Option<NonZeroU32>,
+    /// The conditional rules of the policy that hold for the call.
+    pub(super) ruled: Vec<Ruled>,
 }
 
 /// Maximum length of an unknown tool name in the record; a known one is no longer.
@@ -152,6 +155,7 @@ impl Executor {
                 key: None,
                 links: Vec::new(),
                 order: None,
+                ruled: Vec::new(),
             },
         }
     }
@@ -213,6 +217,15 @@ impl Trail {
         self.facts
             .warnings
             .push(remark(code, message, self.language));
+    }
+
+    /// Notes the rules that hold for the call, each once: a narrowed call is decided again.
+    pub(super) fn note_rules(&mut self, ruled: Vec<Ruled>) {
+        for rule in ruled {
+            if !self.facts.ruled.contains(&rule) {
+                self.facts.ruled.push(rule);
+            }
+        }
     }
 
     /// Time for which the call has waited for the user.

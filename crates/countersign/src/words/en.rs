@@ -14,6 +14,7 @@ countersign_contract::messages! {
         CorrectMember => "correct it, leave it out, or send null",
         NeedsCredential { tool } => "the tool {tool} needs a credential",
         NotAllowed { tool } => "the tool {tool} may not be called with this credential",
+        DeniedByRule { tool } => "the policy does not allow this call of {tool}",
         UseScope { scope } => "use a credential with the scope {scope}",
         UseOneScope { scopes } => "use a credential with one of the scopes {scopes}",
         NoScope => "no scope grants this tool; the policy has to name it first",

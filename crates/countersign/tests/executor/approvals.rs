@@ -197,6 +197,7 @@ impl Authorizer for Revision {
             cool_down: None,
             unkeyed_writes: None,
             unkeyed_window: None,
+            conditions: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

@@ -38,6 +38,7 @@ impl Authorizer for Fixed {
             cool_down: None,
             unkeyed_writes: self.0.0,
             unkeyed_window: self.0.1,
+            conditions: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

@@ -15,6 +15,8 @@ countersign::contract::messages! {
         AgentDenied => "the policy does not let this agent call this tool",
         AgentEffect { effects } => "the policy lets this agent call only tools with the effect {effects}",
         WritesNeedUser => "this tool changes something: use a credential that names a user",
+        RuleDenies { rule } => "the rule {rule} of the policy denies this call: other arguments, another time or another caller may be allowed",
+        RuleFailed { rule } => "the rule {rule} of the policy cannot be decided for this call, so the call is refused",
 
         // Calls that do not reach the executor, or do not return from it.
         DidYouMean { name } => "did you mean {name}?",

@@ -34,6 +34,10 @@ pub(super) fn look(loaded: &Loaded, tools: &[Arc<Entry>], findings: &mut Finding
     }
     match policy::read(loaded) {
         Ok(policy) => {
+            let specs: Vec<&ToolSpec> = tools.iter().map(|entry| entry.spec()).collect();
+            if let Err(error) = policy.fits(&specs) {
+                findings.error(policy::mistake(loaded, &error));
+            }
             reviewed(loaded, &policy, tools, findings);
             exposure(loaded, &policy, findings);
             if let Some((key, message)) = sign_in::mistake(&config.sign_in, &policy) {
@@ -112,6 +116,8 @@ fn reviewed(loaded: &Loaded, policy: &Policy, tools: &[Arc<Entry>], findings: &m
             Suspect::RuleWithoutTool { rule } => rule_key(loaded, rule),
             Suspect::EveryToolDenied
             | Suspect::ToolsForNobody { .. }
+            | Suspect::ToolsAlwaysDenied { .. }
+            | Suspect::OnlyObserved
             | Suspect::EveryAgentDenied
             | Suspect::AgentForNothing { .. }
             | Suspect::ScopeForNothing { .. }

@@ -273,8 +273,9 @@ fn check(
 ) -> Result<Next, Mistakes> {
     let loaded = current.with_document(texts.document(path)?)?;
     let assembled = assemble::ready(&loaded, before)?;
-    assemble::catalog(&loaded, assembled.tools.clone())?;
+    let catalog = assemble::catalog(&loaded, assembled.tools.clone())?;
     let policy = policy::read(&loaded);
+    let policy = policy.and_then(|policy| policy::fits(&policy, &catalog).map(|()| policy));
     let policy = policy.map_err(|error| Mistakes(vec![policy::mistake(&loaded, &error)]))?;
     telemetry::check_filter(&loaded.config().telemetry.log)
         .map_err(|error| Mistakes(vec![loaded.mistake("telemetry.log", error.to_string())]))?;
