@@ -42,7 +42,7 @@ impl Archive {
 
     /// Finds the calls that are in doubt or still running by a key: the caller's, the service's, or the digest that
     /// lists show, of which the first eight digits are enough. Only those of this user, if one is given.
-    pub async fn open_calls(
+    pub async fn unsettled_calls(
         &self,
         key: &str,
         user_id: Option<&str>,

@@ -24,15 +24,15 @@ async fn a_call_in_doubt_is_found_by_each_of_its_keys() {
     let user = claim.row.scope.user_id.as_str();
     for key in ["mail-1", &service_key, &digest, &digest[..8]] {
         for whose in [None, Some(user)] {
-            let found = archive.open_calls(key, whose).await.unwrap();
+            let found = archive.unsettled_calls(key, whose).await.unwrap();
             let found: Vec<_> = found.iter().map(|claim| &claim.row).collect();
             assert_eq!(found, [&claim.row], "{key} {whose:?}");
         }
-        let others = archive.open_calls(key, Some("u_other")).await.unwrap();
+        let others = archive.unsettled_calls(key, Some("u_other")).await.unwrap();
         assert!(others.is_empty(), "{key}");
     }
     for key in ["mail-2", "order-1", &digest[..7], &service_key[..31], ""] {
-        let found = archive.open_calls(key, None).await.unwrap();
+        let found = archive.unsettled_calls(key, None).await.unwrap();
         assert!(found.is_empty(), "{key}");
     }
 }
