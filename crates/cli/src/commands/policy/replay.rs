@@ -177,7 +177,7 @@ impl Asked {
                 continue;
             }
             let archive = place.archive();
-            let opened = archive.open_calls(&ids, &place.by, &self.reason, "policy_replay");
+            let opened = archive.open_many(&ids, &place.by, &self.reason, "policy_replay");
             let opened = place.runtime.block_on(opened).map_err(archive_failed)?;
             for call in &opened {
                 decider.decide(call, &mut outcome);
