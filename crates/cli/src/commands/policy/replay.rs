@@ -307,7 +307,7 @@ fn write(terminal: &mut Terminal, outcome: &Outcome) -> Result<Exit, Failure> {
     }
     let decided = counted(outcome.decided, "call", "calls");
     let nothing = format!("nothing would change: {decided} decided again");
-    write_table(terminal, &outcome.changes, &table, &nothing)?;
+    write_table(terminal, &outcome.changes, table, &nothing)?;
     if outcome.changed > 0 {
         let changed = outcome.changed;
         terminal.say(format_args!(
