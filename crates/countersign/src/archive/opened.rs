@@ -17,7 +17,7 @@ pub struct OpenedCall {
 
 impl Archive {
     /// Opens these calls. The record of the access is durable before anything is opened.
-    pub async fn open_calls(
+    pub async fn open_many(
         &self,
         ids: &[SnapshotId],
         by: &Principal,

@@ -177,7 +177,7 @@ impl Asked {
                 continue;
             }
             let archive = place.archive();
-            let opened = archive.open_calls(&ids, &place.by, &self.reason, "policy_replay");
+            let opened = archive.open_many(&ids, &place.by, &self.reason, "policy_replay");
             let opened = place.runtime.block_on(opened).map_err(archive_failed)?;
             for call in &opened {
                 decider.decide(call, &mut outcome);
@@ -307,7 +307,7 @@ fn write(terminal: &mut Terminal, outcome: &Outcome) -> Result<Exit, Failure> {
     }
     let decided = counted(outcome.decided, "call", "calls");
     let nothing = format!("nothing would change: {decided} decided again");
-    write_table(terminal, &outcome.changes, &table, &nothing)?;
+    write_table(terminal, &outcome.changes, table, &nothing)?;
     if outcome.changed > 0 {
         let changed = outcome.changed;
         terminal.say(format_args!(

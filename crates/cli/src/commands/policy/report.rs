@@ -168,7 +168,7 @@ fn write(terminal: &mut Terminal, rows: &[Row], calls: usize) -> Result<Exit, Fa
     write_table(
         terminal,
         &rows,
-        &table,
+        table,
         &format!("no such rule held for any of {calls}"),
     )?;
     Ok(Exit::Ok)
