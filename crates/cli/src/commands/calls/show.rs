@@ -66,7 +66,9 @@ impl CallShow {
             .filter_map(|row| Some((row.request_id.clone()?, row.user_id.clone())))
             .collect();
         if named.is_empty() {
-            let open = place.runtime.block_on(archive.unsettled_calls(&self.id, user));
+            let open = place
+                .runtime
+                .block_on(archive.unsettled_calls(&self.id, user));
             let open = open.map_err(archive_failed)?.into_iter();
             calls.extend(open.map(|claim| (claim.row.request_id, claim.row.scope.user_id)));
         }
