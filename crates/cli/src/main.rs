@@ -49,7 +49,7 @@ mod views;
     name = "countersign",
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 success, 1 the answer is an error or a refusal, 2 the command could not be carried out,\n\
+    after_help = "Exit codes: 0 success, 1 the answer is an error or a refusal, 2 the command could not run,\n\
                   3 a verification failed, 4 a bundle is consistent but its signer was not checked.\n\
                   stdout has the result, stderr has everything else. NO_COLOR=1 turns colours off."
 )]

@@ -121,7 +121,7 @@ const AT_HAND: [&[&str]; 9] = [
 /// Commands that need a server, or else the whole file.
 const SERVER_OR_FILE: [&[&str]; 4] = [
     &["status"],
-    &["replay"],
+    &["replay", "--tool", "sample.vat"],
     &["call", "notes.list"],
     &["record", "--limit", "1"],
 ];
@@ -180,7 +180,7 @@ fn commands_go_on_with_the_data_alone() {
     for words in SERVER_OR_FILE {
         let seen = folder.run(words);
         assert_eq!(seen.code, Some(2), "{words:?} {seen:?}");
-        assert!(seen.err.contains("error: countersign.toml:11:"), "{seen:?}");
+        assert!(seen.err.contains("countersign.toml:11:"), "{seen:?}");
     }
 }
 
@@ -199,7 +199,7 @@ fn a_mistake_in_the_store_stops_every_command() {
         for words in AT_HAND {
             let seen = folder.run(words);
             assert_eq!(seen.code, Some(2), "{words:?} {text:?} {seen:?}");
-            assert!(seen.err.contains("error: countersign.toml:"), "{seen:?}");
+            assert!(seen.err.contains("countersign.toml:"), "{seen:?}");
         }
         let doctor = folder.run(&["doctor"]);
         assert_eq!(doctor.code, Some(1), "{doctor:?}");

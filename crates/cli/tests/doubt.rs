@@ -76,7 +76,7 @@ fn a_call_that_was_killed_is_found_by_each_key() {
     let config = format!(
         "[[upstream]]\nname = \"orders\"\nbase_url = \"http://{address}\"\nallow_private = [\"loopback\"]\n\n\
          [[tool]]\nname = \"orders.place\"\nupstream = \"orders\"\ndescription = \"Places an order.\"\n\
-         effect = \"external\"\nparameters = [{{ name = \"sku\" }}]\nrecovery = \"operator\"\n"
+         effect = \"external\"\nparameters = [{{ name = \"sku\" }}]\n"
     );
     fs::write(folder.0.path().join("countersign.toml"), config).unwrap();
     let words = [

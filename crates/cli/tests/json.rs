@@ -91,7 +91,7 @@ impl Place {
     }
 
     fn json(&self, words: &[&str]) -> Vec<Value> {
-        let output = self.run(&[words, &["--json"]].concat());
+        let output = self.run(&[&["--json"], words].concat());
         let out = String::from_utf8(output.stdout).unwrap();
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!err.contains("unexpected argument"), "{words:?}: {err}");

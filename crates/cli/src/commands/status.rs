@@ -23,7 +23,7 @@ use crate::terminal::Terminal;
 
 mod lines;
 
-/// Show problems and the state of the server: policy, store, keys, signing, limits, budgets
+/// Show problems and state of the server: policy, store, keys, signing, limits, budgets
 ///
 /// Asks the running server. Without a server it shows the state of the store.
 #[derive(Debug, clap::Args)]
