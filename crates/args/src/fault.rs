@@ -14,6 +14,8 @@ pub(crate) enum Fault {
     Quotes,
     /// The arguments are elements of a markup language.
     Markup,
+    /// The content of an element can be a string as well as something else.
+    Element,
     /// The document is a part of a program, for example a positional argument or an operand.
     Code,
     /// A second document or call follows the first.
@@ -38,6 +40,7 @@ impl Fault {
             Self::Unreadable => (Say::Unreadable { byte }, Say::SendAsObject),
             Self::Quotes => (Say::QuotesUnpaired { byte }, Say::EscapeQuotes),
             Self::Markup => (Say::IsMarkup, Say::SendAsObject),
+            Self::Element => (Say::ElementUnclear { byte }, Say::SendAsObject),
             Self::Code => (Say::IsCode { byte }, Say::SendAsObject),
             Self::Second => (Say::SecondDocument { byte }, Say::SendOnlyObject),
             Self::Outside => (Say::OutsideDocument { byte }, Say::SendOnlyObject),

@@ -128,7 +128,7 @@ issue_codes! {
     /// A list of one became its item.
     SingletonUnwrapped => ("SINGLETON_UNWRAPPED", Retyped),
     /// A text was split into the list it enumerates.
-    ListSplit => ("LIST_SPLIT", Retyped),
+    ListSplit => ("LIST_SPLIT", Lossy),
     /// A date or time was brought to its ISO form.
     DateNormalised => ("DATE_NORMALISED", Retyped),
 
@@ -154,6 +154,8 @@ issue_codes! {
 
     /// A decimal was cut to an integer, because the parameter allows it.
     IntegerTruncated => ("INTEGER_TRUNCATED", Lossy),
+    /// A comma before three digits was taken for digit grouping, although the author's locale is not known.
+    GroupingAssumed => ("GROUPING_ASSUMED", Lossy),
     /// An optional parameter cannot be read and counts as absent, because the tool asked to be told (B9).
     OptionalUnreadable => ("OPTIONAL_UNREADABLE", Lossy),
 

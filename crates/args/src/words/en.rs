@@ -36,6 +36,7 @@ countersign_contract::messages! {
         Below { bound } => "below {bound}",
         MultipleOf { step } => "a multiple of {step}",
         Integer64 => "a 64-bit integer",
+        Number64 => "a number that fits 64 bits",
         SmallerExponent => "a number with a smaller exponent",
         CharactersAtLeast { count } => "at least {count} characters",
         CharactersAtMost { count } => "at most {count} characters",
@@ -96,7 +97,8 @@ countersign_contract::messages! {
         NotJson { byte } => "the text is not valid JSON at byte {byte}",
         Unreadable { byte } => "the text cannot be read from byte {byte} on without guessing",
         QuotesUnpaired { byte } => "the quotes around byte {byte} can be paired in more than one way",
-        IsMarkup => "the arguments are written as markup, which is not supported",
+        IsMarkup => "the arguments are written as markup that cannot be read without guessing",
+        ElementUnclear { byte } => "the content of the element at byte {byte} can be a string as well as something else",
         IsCode { byte } => "the arguments contain program code at byte {byte}",
         SecondDocument { byte } => "a second JSON document or call starts at byte {byte}",
         OutsideDocument { byte } => "a parameter is outside the JSON document at byte {byte}",
@@ -161,6 +163,7 @@ pub(super) const fn sentence(code: IssueCode) -> &'static str {
         IssueCode::EmptyDropped => "an empty string for an optional parameter counts as absent",
         IssueCode::UnknownKeyDropped => "an unknown argument was left out",
         IssueCode::IntegerTruncated => "a decimal was cut to an integer",
+        IssueCode::GroupingAssumed => "a comma was taken for digit grouping",
         IssueCode::OptionalUnreadable => {
             "an optional parameter cannot be read and counts as absent"
         }

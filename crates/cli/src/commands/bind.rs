@@ -1,6 +1,8 @@
 //! `countersign bind`: binds arguments without running a tool.
 
+mod explain;
 mod lines;
+mod written;
 
 use std::io::{IsTerminal as _, Read, Write as _, stdin};
 use std::path::{Path, PathBuf};
@@ -15,6 +17,7 @@ use crate::failure::Failure;
 use crate::place::PlaceFlags;
 use crate::terminal::Terminal;
 use crate::{catalog, json};
+use written::TextDialect;
 
 /// Validate and repair arguments that a model wrote; show every change
 ///
@@ -27,6 +30,8 @@ Examples:
   countersign bind memory.search --args \"{query: 'agent state', limit: '2',}\"
   countersign bind --schema search.json --args-file answer.txt --json
   countersign bind --schema search.json - <answer.txt
+  countersign bind memory.search --explain --args \"{query: 'agent state', limit: '2',}\"
+  countersign bind --dialect text - <answer.txt
   countersign bind --jsonl <calls.jsonl >bound.jsonl
 
 With --jsonl each line of stdin is {\"schema\": <JSON Schema or null>, \"raw\": \"<text>\"}, and each line of
@@ -57,6 +62,14 @@ pub(crate) struct Bind {
     #[arg(long)]
     jsonl: bool,
 
+    /// The text is a model's whole answer with calls written in it; `text` finds out how, or name the format
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["jsonl", "partial"])]
+    dialect: Option<TextDialect>,
+
+    /// Show the text with marks under what was read as something else
+    #[arg(long, conflicts_with_all = ["jsonl", "partial", "dialect"])]
+    explain: bool,
+
     /// The text is incomplete: show only the part that later text cannot change
     #[arg(long, conflicts_with = "jsonl")]
     partial: bool,
@@ -79,12 +92,21 @@ impl Bind {
             lines::bind_lines(&mut stdin().lock(), terminal.data(), &reading)?;
             return Ok(Exit::Ok);
         }
+        if let Some(dialect) = self.dialect {
+            return self.bind_written(flags, terminal, dialect, &reading);
+        }
         let binder = self.binder(flags, terminal)?;
         if self.partial {
             return self.show_partial(terminal, &binder, reading);
         }
-        let bound = binder.bind_with(&self.text()?, &reading);
-        if terminal.is_for_programs() {
+        let text = self.text()?;
+        let bound = binder.bind_with(&text, &reading);
+        if self.explain && !terminal.is_for_programs() {
+            let is_coloured = terminal.is_coloured();
+            let shown = explain::explain(&text, &bound.issues, is_coloured);
+            write!(terminal.data(), "{shown}")?;
+            terminal.say(lines::status(bound.status))?;
+        } else if terminal.is_for_programs() {
             writeln!(terminal.data(), "{}", lines::line_of(&bound))?;
         } else {
             show(terminal, &bound)?;
@@ -93,6 +115,27 @@ impl Bind {
             BindStatus::Exact | BindStatus::Repaired => Exit::Ok,
             BindStatus::Incomplete | BindStatus::Refused => Exit::Refused,
         })
+    }
+
+    /// Binds the calls of a model's whole text: against the tool or schema that is named, or each against its own tool.
+    fn bind_written(
+        &self,
+        flags: &PlaceFlags,
+        terminal: &mut Terminal,
+        dialect: TextDialect,
+        reading: &Reading,
+    ) -> Result<Exit, Failure> {
+        let text = self.text()?;
+        if self.schema.is_some() || self.tool.as_deref().is_some_and(|tool| tool != "-") {
+            let binder = self.binder(flags, terminal)?;
+            return written::bind_calls(terminal, &text, dialect, reading, &|_| Ok(binder.clone()));
+        }
+        let options = flags.read(terminal)?;
+        let catalog = catalog::declared(options.loaded())?;
+        let binder = |name: &str| -> Result<Binder, Failure> {
+            Ok(catalog::find(&catalog, name)?.binder().clone())
+        };
+        written::bind_calls(terminal, &text, dialect, reading, &binder)
     }
 
     /// Shows the part of the arguments that is certain while their text still arrives. An incomplete text is not a failure.

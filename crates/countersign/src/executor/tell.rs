@@ -36,6 +36,7 @@ impl Executor {
             policy_revision: record.policy_revision.clone(),
             snapshot_id: record.snapshot_id.clone(),
             session: trail.session.as_deref().copied(),
+            writer: trail.writer.clone(),
             binding: record.binding.clone(),
             phases: record.phases,
         };

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::envelope::Warning;
+use countersign_contract::envelope::{App, Warning};
 use countersign_contract::evidence::{Link, RecordedKey};
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
@@ -22,7 +22,7 @@ use super::reuse::REUSED;
 use crate::authorize::Ruled;
 use crate::catalog::Entry;
 use crate::ledger::Scope;
-use crate::observe::Origin;
+use crate::observe::{Origin, Writer};
 use crate::principal::Principal;
 use crate::redact::Detector;
 use crate::scribe::{Circumstances, recorded_request_id};
@@ -38,6 +38,7 @@ pub(super) struct Trail {
     pub(super) origin: Origin,
     /// Digest of the session's name, for those who watch.
     pub(super) session: Option<Box<Digest>>,
+    pub(super) writer: Writer,
     /// The value of `again` with which a model can repeat the call; only if the executor made the key.
     pub(super) again_next: Option<u64>,
     /// Language of the texts that the caller reads; records hold codes and do not depend on it.
@@ -134,6 +135,7 @@ impl Executor {
             trace_state: call.trace.and(call.trace_state.take()).filter(is_plain),
             origin: call.origin.clone(),
             session: None,
+            writer: writer_of(call),
             again_next: None,
             language,
             arrived: parts.clock.monotonic(),
@@ -193,6 +195,25 @@ pub(super) fn remark(code: &str, message: &Say, language: Language) -> Warning {
     Warning::Remark {
         code: code.to_owned(),
         message: message.text(language),
+    }
+}
+
+/// Who wrote the arguments, as far as the call says so.
+fn writer_of(call: &CallParts) -> Writer {
+    let client = call.envelope.client.as_ref();
+    Writer {
+        client: client.map(|client| platform(&client.app)),
+        model: call.model.clone(),
+    }
+}
+
+/// The platform of a client for observers, who are given no text of the caller's.
+const fn platform(app: &App) -> &'static str {
+    match app {
+        App::Web => "web",
+        App::Ios => "ios",
+        App::Android => "android",
+        App::Other(_) => "other",
     }
 }
 

@@ -13,6 +13,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Metrics;
+use super::bindings::Line;
 use super::meters::ToolMeters;
 use super::policy::PolicyText;
 use super::stored::Stored;
@@ -41,7 +42,7 @@ impl Metrics {
             .collect();
         drop(by_name);
         let mut registry = Registry::with_prefix("countersign");
-        registry.register_collector(Box::new(ToolText(tools)));
+        registry.register_collector(Box::new(ToolText(tools, self.bindings.lines())));
         registry.register_collector(Box::new(scrape.policy));
         registry.register_collector(Box::new(self.server_text(scrape)));
         let mut text = String::new();
@@ -61,7 +62,7 @@ impl Metrics {
 
 /// Metrics by tool.
 #[derive(Debug)]
-struct ToolText(Tools);
+struct ToolText(Tools, Vec<Line>);
 
 impl Collector for ToolText {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -89,6 +90,18 @@ impl Collector for ToolText {
             for (issue, count) in meters.issues() {
                 counter(&mut issues, &[("tool", tool), ("issue", issue)], count)?;
             }
+        }
+        let help = "Calls by what became of their arguments, by tool, client and model";
+        let mut bindings =
+            encoder.encode_descriptor("bindings", help, None, MetricType::Counter)?;
+        for ((tool, client, model), outcome, count) in &self.1 {
+            let labels = [
+                ("tool", &**tool),
+                ("client", *client),
+                ("model", &**model),
+                ("outcome", *outcome),
+            ];
+            counter(&mut bindings, &labels, *count)?;
         }
         let help = "Calls answered with the stored reply of an earlier call, by tool";
         let mut replays = encoder.encode_descriptor("replays", help, None, MetricType::Counter)?;
