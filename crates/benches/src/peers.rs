@@ -82,7 +82,7 @@ impl Programs {
         Server::start(command, address).await
     }
 
-    /// The proxy of FastMCP over the server at this URL.
+    /// The proxy of `FastMCP` over the server at this URL.
     pub async fn fastmcp_proxy(&self, url: &str) -> Result<Server> {
         let address = free_address()?;
         let mut command = Command::new(self.peers.join("fastmcp/bin/python"));

@@ -28,6 +28,11 @@ impl Paint {
     }
 
     /// The text in the colour of its meaning.
+    /// True if text is coloured.
+    pub(crate) fn is_on(self) -> bool {
+        self.is_on
+    }
+
     pub(crate) fn tone(self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Good => "32",

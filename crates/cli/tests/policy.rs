@@ -164,7 +164,7 @@ fn a_replay_lists_what_a_draft_would_change() {
     );
 }
 
-/// A policy is tested in CI: cases, exit code and JUnit.
+/// A policy is tested in CI: cases, exit code and `JUnit`.
 #[test]
 fn cases_are_tested() {
     let place = Place::new();

@@ -331,15 +331,7 @@ fn events(dialect: Dialect, calls: &[Call], cuts: &[prop::sample::Index]) -> Vec
         Dialect::Gemini | Dialect::Mcp => return vec![message(dialect, calls)],
         Dialect::Text => {
             let whole: String = serde_json::from_str(&message(dialect, calls)).unwrap();
-            let mut places: Vec<usize> =
-                cuts.iter().map(|cut| cut.index(whole.len() + 1)).collect();
-            places.retain(|place| whole.is_char_boundary(*place));
-            places.extend([0, whole.len()]);
-            places.sort_unstable();
-            let pieces = places
-                .windows(2)
-                .map(|pair| json!(whole[pair[0]..pair[1]]).to_string());
-            return pieces.chain(["[DONE]".to_owned()]).collect();
+            return written(&whole, cuts);
         }
         Dialect::OpenAi => (
             &|at, (name, _)| {
@@ -400,6 +392,18 @@ fn events(dialect: Dialect, calls: &[Call], cuts: &[prop::sample::Index]) -> Vec
     }
     events.extend(close);
     events.iter().map(Value::to_string).collect()
+}
+
+/// A text in pieces, as a stream of strings.
+fn written(whole: &str, cuts: &[prop::sample::Index]) -> Vec<String> {
+    let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(whole.len() + 1)).collect();
+    places.retain(|place| whole.is_char_boundary(*place));
+    places.extend([0, whole.len()]);
+    places.sort_unstable();
+    let pieces = places
+        .windows(2)
+        .map(|pair| json!(whole[pair[0]..pair[1]]).to_string());
+    pieces.chain(["[DONE]".to_owned()]).collect()
 }
 
 type Opened<'a> = &'a dyn Fn(usize, &Call) -> Value;

@@ -2,7 +2,6 @@
 //! what is read from it. `UPDATE_GOLDEN=1` rewrites the expected files.
 #![expect(
     clippy::unwrap_used,
-    clippy::indexing_slicing,
     clippy::string_slice,
     reason = "a test that cannot read its files fails"
 )]

@@ -80,7 +80,7 @@ async fn a_server_that_became_lossy_is_not_written_to() {
     for setting in ["fsync", "full_page_writes"] {
         change(&client, setting, "off").await;
         let told_of = store.observe_time(told()).await.unwrap_err();
-        let told_of = format!("{:?}", told_of);
+        let told_of = format!("{told_of:?}");
         assert!(told_of.contains(setting), "{told_of}");
         let id = format!("ev_{}", setting.replace('_', "-"));
         keep(&id).await.unwrap_err();

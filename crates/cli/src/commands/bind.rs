@@ -102,7 +102,7 @@ impl Bind {
         let text = self.text()?;
         let bound = binder.bind_with(&text, &reading);
         if self.explain && !terminal.is_for_programs() {
-            let is_coloured = terminal.is_coloured();
+            let is_coloured = terminal.paint().is_on();
             let shown = explain::explain(&text, &bound.issues, is_coloured);
             write!(terminal.data(), "{shown}")?;
             terminal.say(lines::status(bound.status))?;

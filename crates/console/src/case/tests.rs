@@ -38,30 +38,30 @@ fn part(part: CasePart, record: EvidenceRecord) -> ShownPart {
     }
 }
 
-fn actor(kind: ActorType, id: &str) -> Option<RecordedActor> {
+fn actor(kind: ActorType, id: &str) -> RecordedActor {
     let id = id.to_owned();
-    Some(RecordedActor { kind, id })
+    RecordedActor { kind, id }
 }
 
 fn case() -> ShownCase {
     let mut quote = record(RecordKind::Call, "ev_quote", "pricing.get_realtime_quote");
-    quote.actor = actor(ActorType::Agent, "shopper");
+    quote.actor = Some(actor(ActorType::Agent, "shopper"));
     quote
         .rules
         .insert("prices".to_owned(), "sha256:aa".to_owned());
     let mut other = record(RecordKind::Call, "ev_other", "crm.note");
-    other.actor = actor(ActorType::System, "backend");
+    other.actor = Some(actor(ActorType::System, "backend"));
     let mut yes = record(
         RecordKind::Approval,
         "ev_yes",
         "payment.create_payment_intent",
     );
     yes.act = json!({"event": "approved", "approval": "ap_1"});
-    yes.actor = actor(ActorType::User, "s1");
+    yes.actor = Some(actor(ActorType::User, "s1"));
     let mut look = record(RecordKind::Access, "ev_look", "");
     look.tool = None;
     look.act = json!({"event": "export", "records": ["ev_quote"]});
-    look.actor = actor(ActorType::System, "operator/tester");
+    look.actor = Some(actor(ActorType::System, "operator/tester"));
     ShownCase {
         name: "order_1".to_owned(),
         things: vec!["order_1".to_owned()],

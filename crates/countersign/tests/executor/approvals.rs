@@ -1059,5 +1059,5 @@ async fn old_questions_are_removed() {
     assert_eq!(world.approvals().expire(100).await.unwrap(), 1);
     assert_eq!(world.approvals().expire(100).await.unwrap(), 0);
     assert_eq!(left().await, 0);
-    assert_eq!(Claims::sweep(&*world.store, 10).await.unwrap().removed, 0);
+    assert!(Claims::sweep(&*world.store, 10).await.unwrap().is_empty());
 }

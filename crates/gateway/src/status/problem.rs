@@ -114,9 +114,13 @@ fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
             format!("correct it; `countersign lint {}` checks it", config.file),
         ));
     }
-    let Some(stored) = stored else {
-        return problems;
-    };
+    problems.extend(stored.iter().flat_map(of_store));
+    problems
+}
+
+/// Returns what is wrong with the store: signing, clock, calls in doubt.
+fn of_store(stored: &Stored) -> Vec<Problem> {
+    let mut problems = Vec::new();
     let unsigned = stored.unsigned();
     if unsigned > 0 && stored.checkpoint_age > SIGNED_WITHIN {
         problems.push(Problem::new(

@@ -122,11 +122,10 @@ fn money_of_another_currency_decides_nothing() {
     assert!(decide(&equal.replace("==", "!="), &arguments()).is_err());
 }
 
-/// A3: what a condition looks at is declared, and of the right type; a mistake has its place.
+/// A3: a condition looks at what the tool declares, in its type; a mistake has its place.
 #[test]
 fn a_condition_that_does_not_fit_its_tool_is_a_mistake() {
-    let (order, find) = (order(), find());
-    let both = [&order, &find];
+    let order = order();
     for (expression, tools, expected) in [
         (
             "args.totl > 1",
@@ -173,9 +172,20 @@ fn a_condition_that_does_not_fit_its_tool_is_a_mistake() {
             &[&order],
             "12: an object and an object cannot be compared: compare their members",
         ),
+    ] {
+        assert_eq!(wrong(expression, tools), expected, "{expression}");
+    }
+}
+
+/// A3: so are types, and members that only some tools have.
+#[test]
+fn a_condition_of_the_wrong_type_is_a_mistake() {
+    let (order, find) = (order(), find());
+    let both = [&order, &find];
+    for (expression, tools, expected) in [
         (
             "args.quantity",
-            &[&order],
+            &[&order][..],
             "1: a condition takes true or false, and this is a number",
         ),
         (
@@ -203,57 +213,57 @@ fn a_condition_that_does_not_fit_its_tool_is_a_mistake() {
             &[&order],
             "1: all and exists take a list, and this is a number",
         ),
-        (
-            "principal.name == 'ann'",
-            &[],
-            "1: a call has no principal.name: there is no \"name\", but actor, scopes, type, user",
-        ),
-        (
-            "user == 'ann'",
-            &[],
-            "1: there is no \"user\": a condition looks at args, principal, session, call, tool, upstream and now",
-        ),
-        (
-            "session.id == 's'",
-            &[],
-            "1: session.id may be left out: ask with has(session.id) && … first",
-        ),
-        (
-            "money('1', 'euro') == money('1', 'EUR')",
-            &[],
-            "12: a currency has three letters, as in EUR",
-        ),
-        (
-            "money('1.999', 'EUR') == money('1', 'EUR')",
-            &[],
-            "7: the currency has 2 decimals at most",
-        ),
-        (
-            "decimal('x') == 1",
-            &[],
-            "9: this text is no number such as 12.50",
-        ),
-        (
-            "timestamp('now') < now",
-            &[],
-            "11: this text is no time such as 2026-12-31T00:00:00Z",
-        ),
-        (
-            "now.getHours('Berlin') > 1",
-            &[],
-            "14: this is no time zone such as Europe/Berlin",
-        ),
-        (
-            "now > 5",
-            &[],
-            "5: a time and a number cannot be compared: decimal(…) makes a number of a text, money(amount, currency) makes money",
-        ),
     ] {
         assert_eq!(wrong(expression, tools), expected, "{expression}");
     }
     // A member that only some of the tools have is asked for.
     let asked = Condition::parse("has(args.quantity) && args.quantity > 3").unwrap();
     assert_eq!(asked.check(&both), Ok(()));
+}
+
+/// The same for what every call has.
+#[test]
+fn a_condition_about_any_call_is_checked_as_well() {
+    for (expression, expected) in [
+        (
+            "principal.name == 'ann'",
+            "1: a call has no principal.name: there is no \"name\", but actor, scopes, type, user",
+        ),
+        (
+            "user == 'ann'",
+            "1: there is no \"user\": a condition looks at args, principal, session, call, tool, upstream and now",
+        ),
+        (
+            "session.id == 's'",
+            "1: session.id may be left out: ask with has(session.id) && … first",
+        ),
+        (
+            "money('1', 'euro') == money('1', 'EUR')",
+            "12: a currency has three letters, as in EUR",
+        ),
+        (
+            "money('1.999', 'EUR') == money('1', 'EUR')",
+            "7: the currency has 2 decimals at most",
+        ),
+        (
+            "decimal('x') == 1",
+            "9: this text is no number such as 12.50",
+        ),
+        (
+            "timestamp('now') < now",
+            "11: this text is no time such as 2026-12-31T00:00:00Z",
+        ),
+        (
+            "now.getHours('Berlin') > 1",
+            "14: this is no time zone such as Europe/Berlin",
+        ),
+        (
+            "now > 5",
+            "5: a time and a number cannot be compared: decimal(…) makes a number of a text, money(amount, currency) makes money",
+        ),
+    ] {
+        assert_eq!(wrong(expression, &[]), expected, "{expression}");
+    }
 }
 
 /// A policy names the line and the column of a mistake inside an expression.

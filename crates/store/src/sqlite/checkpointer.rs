@@ -98,11 +98,11 @@ impl Checkpointer {
         let told = copying.clone();
         let run = move || {
             while asked.recv().is_ok() {
-                let copied = checkpoint(&connection, "PASSIVE");
-                if let Err(error) = &copied {
+                let outcome = checkpoint(&connection, "PASSIVE");
+                if let Err(error) = &outcome {
                     tracing::warn!(%error, "the SQLite write-ahead log could not be checkpointed; this is retried");
                 }
-                told.done(copied.map_or(true, |log| log.copied < log.pages));
+                told.done(outcome.map_or(true, |log| log.copied < log.pages));
             }
         };
         let thread = std::thread::Builder::new().name("store checkpoint".to_owned());

@@ -375,7 +375,7 @@ pub async fn trust(store: &dyn Store) -> Result<(), Error> {
 pub async fn disposed(store: &dyn Store, limit: usize) -> Result<Disposed, Error> {
     match store.dispose(limit, told()).await? {
         Disposal::Done(disposed) => Ok(disposed),
-        Disposal::Stopped(passage) => panic!("nothing is removed: {passage}"),
+        Disposal::Stopped(passage) => unreachable!("nothing is removed: {passage}"),
     }
 }
 

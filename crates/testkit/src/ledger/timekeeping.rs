@@ -50,7 +50,7 @@ pub(super) async fn a_jump_removes_nothing(fresh: &Fresh) -> Checked {
         store.observe_time(told()).await?;
         let stopped = store.dispose(10, told()).await?;
         let Disposal::Stopped(passage) = stopped else {
-            panic!("{stopped:?}");
+            unreachable!("{stopped:?}");
         };
         assert_eq!(passage.jump(), Some(Jump::Ahead));
     }

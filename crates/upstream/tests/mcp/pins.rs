@@ -257,8 +257,8 @@ async fn definitions_change_under_load() {
                 let echo = world.call("plain.echo", r#"{"text": "x"}"#).await;
                 assert!(echo.ok, "an unchanged tool goes on: {echo:?}");
                 let pin = say.evidence.as_ref().and_then(|evidence| {
-                    let own = evidence.sources.iter();
-                    let own = own.filter(|source| source.kind == "mcp_pin").last();
+                    let own = evidence.sources.iter().rev();
+                    let own = own.into_iter().find(|source| source.kind == "mcp_pin");
                     own.map(|source| source.hash.clone())
                 });
                 answers.push((told(&say), pin));

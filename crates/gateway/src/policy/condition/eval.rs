@@ -394,7 +394,7 @@ fn compare(how: Comparison, a: &Datum<'_>, b: &Datum<'_>) -> Result<bool, Failed
         (Datum::Bool(a), Datum::Bool(b)) if !how.is_of_order() => a.cmp(b),
         (Datum::Null, Datum::Null) if !how.is_of_order() => Ordering::Equal,
         (Datum::Null, _) | (_, Datum::Null) if !how.is_of_order() => Ordering::Less,
-        (Datum::Null, other) | (_, other) => return Err(other.wrong()),
+        (_, other) => return Err(other.wrong()),
     };
     Ok(match how {
         Comparison::Equal => order.is_eq(),

@@ -283,7 +283,7 @@ impl Lowering<'_> {
 
     /// `all` and `exists`, which the parser has written out.
     fn each(&mut self, each: &ComprehensionExpr, at: usize, depth: usize) -> Result<Expr, Wrong> {
-        let (is_all, body) = self.body_of(each).ok_or_else(|| {
+        let (is_all, body) = body_of(each).ok_or_else(|| {
             let message = "a condition goes through a list with all or exists only";
             Wrong::at(at, message)
         })?;
@@ -306,29 +306,30 @@ impl Lowering<'_> {
             body: body?,
         })))
     }
+}
 
-    fn body_of<'e>(&self, each: &'e ComprehensionExpr) -> Option<(bool, &'e Expression)> {
-        if each.iter_var2.is_some() {
-            return None;
-        }
-        let Ast::Literal(LiteralValue::Boolean(begin)) = &each.accu_init.expr else {
-            return None;
-        };
-        let is_accumulator =
-            |ast: &Expression| matches!(&ast.expr, Ast::Ident(name) if *name == each.accu_var);
-        let is_all = *begin.inner();
-        let wanted = if is_all {
-            operators::LOGICAL_AND
-        } else {
-            operators::LOGICAL_OR
-        };
-        match (&each.loop_step.expr, is_accumulator(&each.result)) {
-            (Ast::Call(step), true) if step.func_name == wanted => match step.args.as_slice() {
-                [first, body] if is_accumulator(first) => Some((is_all, body)),
-                _ => None,
-            },
+/// The body of `all` or `exists`, and true for `all`; `None` for any other loop.
+fn body_of(each: &ComprehensionExpr) -> Option<(bool, &Expression)> {
+    if each.iter_var2.is_some() {
+        return None;
+    }
+    let Ast::Literal(LiteralValue::Boolean(begin)) = &each.accu_init.expr else {
+        return None;
+    };
+    let is_accumulator =
+        |ast: &Expression| matches!(&ast.expr, Ast::Ident(name) if *name == each.accu_var);
+    let is_all = *begin.inner();
+    let wanted = if is_all {
+        operators::LOGICAL_AND
+    } else {
+        operators::LOGICAL_OR
+    };
+    match (&each.loop_step.expr, is_accumulator(&each.result)) {
+        (Ast::Call(step), true) if step.func_name == wanted => match step.args.as_slice() {
+            [first, body] if is_accumulator(first) => Some((is_all, body)),
             _ => None,
-        }
+        },
+        _ => None,
     }
 }
 

@@ -78,7 +78,7 @@ fn code(number: usize) -> Option<ErrorCode> {
 }
 
 fn tool(number: usize) -> Option<String> {
-    (number % 3 > 0).then(|| format!("notes.t{}", number % 3 + number / 25))
+    (!number.is_multiple_of(3)).then(|| format!("notes.t{}", number % 3 + number / 25))
 }
 
 fn kind_of(number: usize) -> Option<RecordKind> {
