@@ -501,7 +501,7 @@ fn a_server_of_another_folder_is_refused() {
     let _server = other.serve(&[]);
     let socket = ours.file("countersign.sock");
     fs::hard_link(other.file("countersign.sock"), &socket).unwrap();
-    check_refused(&ours, "is the server of another folder");
+    check_refused(&ours, "belongs to the server of another folder");
 }
 
 /// U8: over TCP, a listener on the port of a server that is gone gets no request, and `keys revoke` says "ok" only for a key that it has

@@ -194,5 +194,5 @@ fn a_bad_file_is_refused_while_the_old_one_serves() {
         metric(&server) == "countersign_config_refused 0"
     });
     assert_eq!(server.stop(), Some(0));
-    assert!(log(&world).contains("the one before stays in force"));
+    assert!(log(&world).contains("the earlier one stays in force"));
 }
