@@ -19,7 +19,7 @@ const NOT_HERE: [&str; 4] = ["help", "mcp", "serve", "wrap"];
 
 /// The arguments of every command but for [`NOT_HERE`]; `{}` stands for the id of a record, `{key}` for that of an API key,
 /// `{dir}` for a folder.
-const CASES: [&str; 45] = [
+const CASES: [&str; 53] = [
     "approvals list",
     "approvals show ap_000000000000",
     "approvals approve ap_000000000000",
@@ -28,7 +28,9 @@ const CASES: [&str; 45] = [
     "call notes.list",
     "calls",
     "call-show {}",
+    "case {}",
     "claims list",
+    "claims forget --days 30 --reason x",
     "claims resolve u_7 notes.add 00000000 --did-not-happen --reason x",
     "completions bash",
     "config show",
@@ -53,11 +55,17 @@ const CASES: [&str; 45] = [
     "keys rotate-master",
     "lint {dir}/countersign.toml",
     "man {dir}/man",
+    "policy check",
+    "policy explain {}",
+    "policy replay --policy {dir}/none.toml",
+    "policy report",
+    "policy test {dir}/none.toml",
     "record",
     "replay",
     "rules",
     "rules show vat",
     "status",
+    "store trust-clock --reason x",
     "store backup {dir}/backup.db",
     "store migrate --to postgres://nobody@127.0.0.1:1/none",
     "tools",

@@ -36,7 +36,10 @@ impl Place {
         let place = Self {
             folder: tempfile::tempdir().unwrap(),
         };
-        place.write("countersign.toml", "policy = \"policy.toml\"\n");
+        place.write(
+            "countersign.toml",
+            "policy = \"policy.toml\"\n[shop]\nenabled = true\n",
+        );
         place.write("policy.toml", POLICY);
         place
     }

@@ -353,7 +353,7 @@ fn what_cannot_be_restored_is_refused() {
         fs::write(half, &whole[..bytes]).unwrap();
         let told = place.told(3, &["store", "restore", half]);
         assert!(
-            told.contains("the backup is damaged or only a part of it"),
+            told.contains("the backup is damaged or incomplete"),
             "{bytes}: {told}"
         );
     }
@@ -549,7 +549,7 @@ fn a_server_makes_backups_and_is_not_restored_under() {
     let file = place.backup("backup.db");
     place.note("third");
     let told = place.told(2, &["store", "restore", &file]);
-    assert!(told.contains("stop it first"), "{told}");
+    assert!(told.contains("stop the server first"), "{told}");
     assert_eq!(place.notes().len(), 3);
     server.kill().unwrap();
     server.wait().unwrap();

@@ -31,7 +31,7 @@ Examples:
   countersign bind --schema search.json --args-file answer.txt --json
   countersign bind --schema search.json - <answer.txt
   countersign bind memory.search --explain --args \"{query: 'agent state', limit: '2',}\"
-  countersign bind --dialect text - <answer.txt
+  countersign bind --dialect text - <message.txt
   countersign bind --jsonl <calls.jsonl >bound.jsonl
 
 With --jsonl each line of stdin is {\"schema\": <JSON Schema or null>, \"raw\": \"<text>\"}, and each line of

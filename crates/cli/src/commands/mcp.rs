@@ -72,21 +72,7 @@ impl Mcp {
             return self.play(options, &played, terminal);
         }
         if options.is_memory()? {
-            let runtime = runtime()?;
-            let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-            let telemetry = watch(telemetry, runtime.handle(), terminal, clock.clone())?;
-            let (catalog, upstreams) = catalog::ready_with_upstreams(options.loaded())?;
-            catalog::ask(&upstreams, &catalog, runtime.handle());
-            let _following = {
-                let _inside = runtime.enter();
-                upstreams.follow(&catalog)
-            };
-            let gateway = in_memory(clock, options, catalog, &telemetry, None)?;
-            gateway.set_offers(upstreams.clone());
-            let served = runtime.block_on(self.serve(&gateway));
-            runtime.block_on(upstreams.close());
-            runtime.block_on(telemetry.flush(FLUSH_WAIT));
-            return served.map(|()| Exit::Ok);
+            return self.run_in_memory(options, terminal);
         }
         let place = options.open_or_make(terminal)?;
         let journal = Journal::start(&place)?;
@@ -140,6 +126,34 @@ impl Mcp {
         place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         served?;
         signed.map(|()| Exit::Ok)
+    }
+
+    /// Answers with tools and nothing that outlives the command.
+    fn run_in_memory(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let runtime = runtime()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let telemetry = watch(
+            &options.config().telemetry,
+            runtime.handle(),
+            terminal,
+            clock.clone(),
+        )?;
+        let (catalog, upstreams) = catalog::ready_with_upstreams(options.loaded())?;
+        catalog::ask(&upstreams, &catalog, runtime.handle());
+        let _following = {
+            let _inside = runtime.enter();
+            upstreams.follow(&catalog)
+        };
+        let gateway = in_memory(clock, options, catalog, &telemetry, None)?;
+        gateway.set_offers(upstreams.clone());
+        let served = runtime.block_on(self.serve(&gateway));
+        runtime.block_on(upstreams.close());
+        runtime.block_on(telemetry.flush(FLUSH_WAIT));
+        served.map(|()| Exit::Ok)
     }
 
     /// Answers from a recording; no upstream is asked, and nothing outlives the command.

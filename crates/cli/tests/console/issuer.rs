@@ -211,7 +211,7 @@ fn what_does_not_fit_is_refused() {
             "{fault}"
         );
     }
-    issuer.tell("fault", "");
+    issuer.tell("fault", "none");
     for next in [
         "//evil.example",
         "https://evil.example/",

@@ -8,7 +8,6 @@ use countersign::approve::Wanted;
 use countersign::archive::{Error, SCOPE_ERASE, SCOPE_HOLD};
 use countersign::contract::{ApprovalState, RequestEnvelope, SnapshotId};
 use countersign::{Catalog, Principal, ToolCall, ledger};
-use countersign_testkit::ledger::build::trust;
 use serde_json::{Value, json};
 
 use crate::log::Watch;
@@ -102,7 +101,9 @@ impl Play {
             }
             Act::Maintain => {
                 // The waits of a play are longer than a clock may jump.
-                trust(&*self.place.now().store).await.unwrap();
+                let archive = &self.place.now().archive;
+                let trusted = archive.trust_clock(&operator(), "a play waits for long");
+                trusted.await.unwrap();
                 let done = self.place.now().sequencer.maintain().await.unwrap();
                 let is_pruned = done.disposal.disposed().payloads > 0;
                 let what = if is_pruned { "pruned" } else { "nothing" };

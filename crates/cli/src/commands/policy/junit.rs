@@ -1,4 +1,4 @@
-//! Results of tests as JUnit XML, which CI systems read.
+//! Results of tests as `JUnit` XML, which CI systems read.
 
 use std::fmt::Write as _;
 

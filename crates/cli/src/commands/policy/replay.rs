@@ -126,17 +126,14 @@ impl Operation for Asked {
             Failure::new(message).hint(error.hint)
         };
         let draft = Policy::parse(&self.draft).map_err(wrong)?;
-        let (catalog, current) = match &place.served {
-            Some(served) => {
-                let current = served.gateway.identity().policy().current();
-                let catalog = served.gateway.executor().catalog().clone();
-                (catalog, Policy::clone(&current))
-            }
-            None => {
-                let current = policy::read(place.loaded());
-                let current = current.map_err(|error| policy::refused(place.loaded(), error))?;
-                (catalog::declared(place.loaded())?, current)
-            }
+        let (catalog, current) = if let Some(served) = &place.served {
+            let current = served.gateway.identity().policy().current();
+            let catalog = served.gateway.executor().catalog().clone();
+            (catalog, Policy::clone(&current))
+        } else {
+            let current = policy::read(place.loaded());
+            let current = current.map_err(|error| policy::refused(place.loaded(), error))?;
+            (catalog::declared(place.loaded())?, current)
         };
         policy::fits(&draft, &catalog).map_err(wrong)?;
         let decider = Decider {

@@ -45,7 +45,7 @@ pub(crate) struct Test {
     #[arg(value_name = "FILE")]
     cases: PathBuf,
 
-    /// Also write the results to this file, as JUnit XML
+    /// Also write the results to this file, in the XML format of `JUnit`
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 
