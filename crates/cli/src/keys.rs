@@ -296,7 +296,7 @@ mod tests {
         }
         for text in ["", "00ff", &hex_text[1..], &hex_text.replace('f', "g")] {
             let failure = parse(text, "here").unwrap_err();
-            assert_eq!(failure.error.to_string(), "here holds no key");
+            assert_eq!(failure.error.to_string(), "here does not contain a key");
         }
     }
 }

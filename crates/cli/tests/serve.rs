@@ -278,7 +278,7 @@ fn a_pipe_in_place_of_the_policy_holds_nothing_up() {
     running.signal("-HUP");
     let is_told = || running.ask("GET", "/readyz", "").1.to_string();
     let told = std::iter::repeat_with(is_told).take(100_000);
-    assert!({ told }.any(|told| told.contains("is not accepted")));
+    assert!({ told }.any(|told| told.contains("was rejected")));
     running.signal("-TERM");
     assert!(running.child.wait().expect("it ends").success());
 }

@@ -402,7 +402,13 @@ mod tests {
         assert!(english.len() > 200);
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut used = String::new();
-        for part in ["templates", "src", "src/pages", "src/pages/call"] {
+        for part in [
+            "templates",
+            "src",
+            "src/pages",
+            "src/pages/call",
+            "src/session",
+        ] {
             for file in std::fs::read_dir(folder.join(part)).unwrap() {
                 let path = file.unwrap().path();
                 if path.is_file() && !path.ends_with("words.rs") {

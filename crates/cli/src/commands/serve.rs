@@ -157,30 +157,19 @@ impl Serve {
             place.runtime.spawn(reload.watch());
         }
         // The first reply carries a checkpoint like every other.
-        place
-            .runtime
-            .block_on(sequencer.tick())
-            .map_err(journal::failed)?;
+        let signed = place.runtime.block_on(sequencer.tick());
+        signed.map_err(journal::failed)?;
 
         // Whoever can connect can also have told it to stop: signals are heard before anything listens.
         let signals = place.runtime.block_on(async { signals() })?;
-        let listen = *config.server.listen;
-        let binding = Server::bind(gateway.clone(), listen);
-        let server = place
-            .runtime
-            .block_on(binding)
-            .map_err(|error| cannot_listen(listen, error))?;
+        let server = bind(&place, &gateway, config)?;
         let url = format!("http://{}", server.address()?);
         let about = About::here(&place.folder, &place.store_name, Some(url.clone()))?;
         let server = door.open(&place, &gateway, server, &about)?;
         let can_try = place.runtime.block_on(can_try(&gateway, &policy));
         let file = policy::file_of(loaded);
-        say_where(
-            terminal,
-            (&url, about.pid),
-            (file.as_deref(), &policy),
-            can_try,
-        )?;
+        let named = (file.as_deref(), &*policy);
+        say_where(terminal, (&url, about.pid), named, can_try)?;
 
         let ended = place
             .runtime
@@ -238,6 +227,15 @@ impl Serve {
         }
         Ok(given)
     }
+}
+
+/// Binds the address that the configuration names.
+fn bind(place: &Place, gateway: &Gateway, config: &Config) -> Result<Server, Failure> {
+    let listen = *config.server.listen;
+    let bound = place
+        .runtime
+        .block_on(Server::bind(gateway.clone(), listen));
+    bound.map_err(|error| cannot_listen(listen, error))
 }
 
 fn cannot_listen(listen: SocketAddr, error: std::io::Error) -> Failure {

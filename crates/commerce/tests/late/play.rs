@@ -102,7 +102,8 @@ impl Play {
             Act::Maintain => {
                 // The waits of a play are longer than a clock may jump.
                 let archive = &self.place.now().archive;
-                let trusted = archive.trust_clock(&operator(), "a play waits for long");
+                let by = operator();
+                let trusted = archive.trust_clock(&by, "a play waits for long");
                 trusted.await.unwrap();
                 let done = self.place.now().sequencer.maintain().await.unwrap();
                 let is_pruned = done.disposal.disposed().payloads > 0;

@@ -219,7 +219,7 @@ async fn another_cart_of_the_same_user_waits() {
         &json!({"reason": "stock", "held_by_user": 0}),
     );
     let message = others["error"]["message"].as_str().unwrap();
-    assert!(message.contains("others hold"), "{message}");
+    assert!(message.contains("other orders hold"), "{message}");
 }
 
 /// If one expiring lock does not free enough, the caller is told to wait for as many as it takes.

@@ -66,7 +66,6 @@ mod reading;
 mod reconcile;
 mod record;
 mod refusals;
-mod repeats;
 mod resolve;
 mod reuse;
 mod run;
@@ -508,7 +507,11 @@ impl ExecutorBuilder {
 
 /// The error for a failed part behind the executor. The caller gets no details; the log gets the cause.
 fn gateway_fault(error: &(dyn std::error::Error + 'static)) -> ErrorBody {
-    repeats::tell(&error_text(error));
+    let error = error_text(error);
+    tracing::error!(
+        error,
+        "the store or another part behind the executor failed, so the call was not completed"
+    );
     ErrorBody::new(ErrorCode::UpstreamError, Say::GatewayFailed)
         .source(FaultSource::Gateway)
         .hint(Say::SameLaterWithKey)

@@ -155,7 +155,7 @@ fn a_condition_that_does_not_fit_its_tool_is_a_mistake() {
         (
             "args.price > '1'",
             &[&order],
-            "12: a text and a text have no order: write decimal(…), money(…) or timestamp(…) around a text that is one",
+            "12: anything and a text have no order: write decimal(…), money(…) or timestamp(…) around a text that is one",
         ),
         (
             "args.quantity == '3'",

@@ -246,7 +246,7 @@ async fn what_is_wrong_comes_first() {
     assert_snapshot!(problems(&place.status(&ann, "").await), @r#""limit_used_up": "the rate limit of 3 calls for notes.add is reached""#);
     let all = place.status(&auditor, "").await;
     assert_snapshot!(problems(&all), @r#"
-    "policy_rejected": "the policy file was rejected: line 1, column 3: unknown field `tols`, expected one of `revision`, `defaults`, `tools`, `agents`, `issuers`, `approvals`, `limits`, `breaker`, `budgets`; one@49ccdc7b6733 stays in force"
+    "policy_rejected": "the policy file was rejected: line 1, column 3: unknown field `tols`, expected one of `revision`, `mode`, `defaults`, `tools`, `agents`, `rules`, `issuers`, `approvals`, `limits`, `breaker`, `budgets`; one@49ccdc7b6733 stays in force"
     "calls_in_doubt": "calls in doubt, whose effect may or may not have happened: 1"
     "#);
     assert_eq!(all["policy"]["rejected"]["count"], 1);

@@ -18,7 +18,9 @@ use super::*;
 /// tree.
 #[test]
 fn records_are_found_as_the_model_finds_them() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
     let runtime = runtime.expect("a runtime");
     let config = ProptestConfig {
         failure_persistence: None,
