@@ -58,6 +58,8 @@ tool("t.late", { description: "Waits for longer than anybody waits for it.", set
   await new Promise((aborted) => ctx.signal.addEventListener("abort", aborted));
   // Not the clock: a timer of Node counts from the start of its turn, so it can be early by as long as the turn took.
   console.log("late", ctx.signal.reason?.name === "TimeoutError" ? "True" : "False");
+  // It does not answer before the caller has gone, whose clock may be the later one.
+  await new Promise((later) => setTimeout(later, 10_000));
 });
 
 if (process.argv.includes("express")) {
