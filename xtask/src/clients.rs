@@ -59,8 +59,12 @@ pub(crate) fn prepare() -> Result<String> {
 
 /// The folder with the TypeScript SDK, made where it is missing.
 pub(crate) fn prepare_node() -> Result<String> {
-    let folder = root().join("target/test-mcp-node");
-    let (name, version) = SDK;
+    from_npm("target/test-mcp-node", SDK)
+}
+
+/// A folder with one package of npm, made where it is missing.
+fn from_npm(folder: &str, (name, version): (&str, &str)) -> Result<String> {
+    let folder = root().join(folder);
     let package = folder.join("node_modules").join(name).join("package.json");
     let installed = std::fs::read_to_string(package).unwrap_or_default();
     let folder = folder.display().to_string();
@@ -71,6 +75,17 @@ pub(crate) fn prepare_node() -> Result<String> {
         Step::program("set-up", "npm", &words).run()?;
     }
     Ok(folder)
+}
+
+/// axe-core, which finds what keeps people from using a page.
+const AXE: (&str, &str) = ("axe-core", "4.14.0");
+
+/// The variable that tells the tests which folder has axe-core.
+pub(crate) const AXE_VARIABLE: &str = "COUNTERSIGN_TEST_AXE";
+
+/// The folder with axe-core, made where it is missing.
+pub(crate) fn prepare_axe() -> Result<String> {
+    from_npm("target/test-axe", AXE)
 }
 
 fn folder() -> PathBuf {

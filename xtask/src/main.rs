@@ -10,6 +10,7 @@ mod clients;
 mod conformance;
 mod corpus;
 mod fuzz;
+mod picture;
 mod sdk;
 mod set_up;
 mod step;
@@ -31,11 +32,11 @@ Commands:
   corpus openapi [--small]
                         import the OpenAPI documents of others and call some operations of each; installs them under target/
   bench [NAME...] [--quick]
-                        measure (estimates, table, ledger, gateway), and print tables with the targets;
+                        measure (estimates, table, ledger, gateway, upstream, console), and print tables with the targets;
                         installs what it measures beside under target/
   torture [--quick]     kill, race and cut off real processes in large numbers, and count what is left
   generate              write the generated files anew
-  screens               take the pictures of docs/screens anew, in Chromium
+  screens [demo]        take the pictures of docs/screens anew, in Chromium; or only that of the terminal demo
   fuzz [--seconds N] [TARGET...]
                         run each fuzz target for N seconds (600); needs a nightly toolchain";
 
@@ -60,10 +61,11 @@ fn run(words: &[&str]) -> Result<()> {
         ["conformance"] => conformance::run(),
         ["corpus", rest @ ..] => corpus::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["torture"] => torture(["100", "10000", "200"]),
-        ["torture", "--quick"] => torture(["10", "200", "10"]),
+        ["torture"] => torture(["100", "10000", "200", "1000", "1000"]),
+        ["torture", "--quick"] => torture(["10", "200", "10", "50", "20"]),
         ["generate"] => generate(),
-        ["screens"] => screens(),
+        ["screens"] => screens().and_then(|()| picture::demo()),
+        ["screens", "demo"] => picture::demo(),
         ["fuzz", rest @ ..] => {
             let (seconds, targets) = fuzz_options(rest)?;
             fuzz::run(seconds, &targets)
@@ -76,17 +78,28 @@ fn run(words: &[&str]) -> Result<()> {
     }
 }
 
-/// Kills of each kind of tool on each store, keys to race for, cuts and restarts.
-fn torture([kills, keys, times]: [&str; 3]) -> Result<()> {
+/// Kills of each kind of tool on each store, keys to race for, cuts and restarts, starts with clocks that lie, and children of MCP servers.
+fn torture([kills, keys, times, starts, children]: [&str; 5]) -> Result<()> {
     let program = ["run", "--locked", "--package", "countersign-torture", "--"];
     for words in [
         ["kills", "--kills", kills],
         ["race", "--keys", keys],
         ["restarts", "--times", times],
+        ["clocks", "--starts", starts],
     ] {
         Step::cargo("torture", &[&program[..], &words].concat()).run()?;
     }
-    Ok(())
+    let example = [
+        "run",
+        "--locked",
+        "--package",
+        "countersign-upstream",
+        "--example",
+        "children",
+        "--",
+        children,
+    ];
+    Step::cargo("torture", &example).run()
 }
 
 /// Pictures of the console's pages: the test that takes them, with a folder that stays.

@@ -26,11 +26,12 @@ pub(crate) struct World {
     clients: String,
     sdk: [String; 2],
     node: String,
+    axe: String,
 }
 
 impl World {
     /// Returns the environment variables of the tests.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 6] {
+    pub(crate) fn variables(&self) -> [(&'static str, String); 7] {
         let [python, node] = &self.sdk;
         [
             (VARIABLE, self.server.url()),
@@ -39,6 +40,7 @@ impl World {
             (sdk::PYTHON, python.clone()),
             (sdk::NODE, node.clone()),
             (clients::NODE_VARIABLE, self.node.clone()),
+            (clients::AXE_VARIABLE, self.axe.clone()),
         ]
     }
 }
@@ -58,6 +60,7 @@ pub(crate) fn prepare() -> Result<World> {
     let clients = clients::prepare()?;
     let sdk = sdk::prepare()?;
     let node = clients::prepare_node()?;
+    let axe = clients::prepare_axe()?;
     let server = TempPostgres::try_start()?;
     eprintln!("\n=== set-up: {} and {python}", server.url());
     Ok(World {
@@ -66,6 +69,7 @@ pub(crate) fn prepare() -> Result<World> {
         clients,
         sdk,
         node,
+        axe,
     })
 }
 

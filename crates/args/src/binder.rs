@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use countersign_contract::parameter::Leniency;
 use countersign_contract::tool::{BindPolicy, UnknownKeys};
-use countersign_contract::{BindStatus, Input, Issue, IssueCode, Language, Severity, ToolSpec};
+use countersign_contract::{
+    BindStatus, Effect, Input, Issue, IssueCode, Language, Severity, ToolSpec,
+};
 use serde_json::Value;
 
 use crate::arguments::Arguments;
 use crate::bound::Bound;
 use crate::candidates::{self, Candidate};
 use crate::coerce::trail::Trail;
-use crate::coerce::{Coercer, Outcome};
+use crate::coerce::{Coercer, Lossy, Outcome};
 use crate::duplicates;
 use crate::limits::Limits;
 use crate::reading::Reading;
@@ -57,6 +59,7 @@ pub struct Binder {
     policy: BindPolicy,
     limits: Limits,
     declared: bool,
+    lossy: Lossy,
 }
 
 impl Binder {
@@ -65,7 +68,13 @@ impl Binder {
         match &spec.input {
             Input::Undeclared => Ok(Self::undeclared()),
             input @ (Input::Parameters(_) | Input::Schema(_)) => {
-                Self::from_schema(&input.json_schema(), spec.behaviour.binding)
+                let mut binder = Self::from_schema(&input.json_schema(), spec.behaviour.binding)?;
+                // A read may lose something, with a warning; what changes something may not.
+                binder.lossy = match spec.behaviour.effect {
+                    Effect::Read => Lossy::Taken,
+                    Effect::Write | Effect::External => Lossy::Refused,
+                };
+                Ok(binder)
             }
         }
     }
@@ -78,6 +87,7 @@ impl Binder {
             policy,
             limits: Limits::default(),
             declared: true,
+            lossy: Lossy::Bare,
         })
     }
 
@@ -88,6 +98,7 @@ impl Binder {
             policy: BindPolicy::default(),
             limits: Limits::default(),
             declared: false,
+            lossy: Lossy::Bare,
         }
     }
 
@@ -246,7 +257,13 @@ impl Binder {
                 if bound.len() > 1 && outcome.node.is_some() {
                     log.whole(IssueCode::DuplicateCollapsed, candidate.span);
                 }
-                self.conclude(&tree, &trail, outcome, &log, (candidate.complete, reading))
+                let bound =
+                    self.conclude(&tree, &trail, outcome, &log, (candidate.complete, reading));
+                if bound.arguments.is_none() && !candidate.complete && !candidate.dangling {
+                    Self::cut(bound.issues)
+                } else {
+                    bound
+                }
             }
             Ok(None) => self.refused(raw, reading, nothing_found(raw)),
             Err(finding) => self.refused(raw, reading, *finding),
@@ -327,6 +344,17 @@ impl Binder {
         }
     }
 
+    /// Builds the result of a text that ends too early: what is missing or wrong in it may have been still to come.
+    fn cut(mut issues: Vec<Issue>) -> Bound {
+        issues.retain(|issue| {
+            issue.code == IssueCode::Incomplete || issue.severity != Severity::Error
+        });
+        Bound {
+            status: BindStatus::Incomplete,
+            ..Bound::refused(issues)
+        }
+    }
+
     /// Returns the refusal of a change that goes further than the tool allows.
     fn beyond_policy(&self, issues: &[Issue], language: Language) -> Option<Issue> {
         let most = match self.policy.leniency {
@@ -364,6 +392,7 @@ impl Binder {
     }
 
     fn coercer<'c, 'r>(&'c self, tree: &'c mut Tree<'r>, reading: &'c Reading) -> Coercer<'c, 'r> {
+        let reading = (reading, self.lossy);
         Coercer::new(tree, &self.schema, &self.policy, &self.limits, reading)
     }
 

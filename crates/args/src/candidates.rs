@@ -3,6 +3,7 @@
 //! Finding does not choose. The declaration decides which candidate is meant: taking the first would run what
 //! an injected prefix says, taking the last would run an example.
 
+mod elements;
 mod encoded;
 
 use countersign_contract::IssueCode;
@@ -20,6 +21,8 @@ use crate::tree::{Kind, NodeId, Span, Tree};
 pub(crate) struct Candidate {
     pub(crate) node: NodeId,
     pub(crate) complete: bool,
+    /// True if the text ends behind a whole name.
+    pub(crate) dangling: bool,
     pub(crate) span: Span,
     pub(crate) log: SyntaxLog,
     /// True if it has a name of the declaration, has the form of a call, or breaks off behind a name.
@@ -59,6 +62,7 @@ pub(crate) fn find(tree: &mut Tree<'_>, raw: &str, schema: &Schema, limits: &Lim
         found: Found::default(),
         work: 0,
         origin: None,
+        entities_left: 4,
     };
     finder.text(raw, 0);
     finder.found
@@ -93,6 +97,8 @@ struct Finder<'f, 'r> {
     work: usize,
     /// Range in the raw text; set while a decoded text is searched.
     origin: Option<Span>,
+    /// How often a text may still be searched for entities.
+    entities_left: usize,
 }
 
 impl Finder<'_, '_> {
@@ -106,6 +112,10 @@ impl Finder<'_, '_> {
         };
         let schema = self.schema;
         let declares = |name: &str| schema.has_property(schema.root, name);
+        if let Some(places) = self.elements(text, from) {
+            self.check_outside(text, from, &places);
+            return;
+        }
         let behind = text.get(from..).unwrap_or_default();
         if outside::is_markup(behind, &declares) {
             self.stopped(NoRead::Broken(from, Fault::Markup));
@@ -368,6 +378,7 @@ impl Finder<'_, '_> {
                     end,
                     complete: true,
                     named,
+                    dangling: false,
                 }))
             }
             Err(Stop::NotJson(at)) => {
@@ -414,6 +425,7 @@ impl Finder<'_, '_> {
         self.found.candidates.push(Candidate {
             node: read.node,
             complete: read.complete,
+            dangling: read.dangling,
             span,
             log,
             known,

@@ -32,6 +32,18 @@ use trail::{Cost, Event, Trail, TrailId};
 /// Maximum searches for a similar name in one text.
 const SUGGESTIONS_MAX: usize = 256;
 
+/// Changes that lose something, or may: cutting a decimal, taking a comma for grouping, splitting a string into a list,
+/// and leaving out an empty string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lossy {
+    /// All are made, with a warning: the tool only reads.
+    Taken,
+    /// A string is split and an empty one left out: nothing is known but a schema.
+    Bare,
+    /// None is made, unless the parameter asks for it: the tool changes something.
+    Refused,
+}
+
 /// Result of coercing one value under one schema.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
@@ -49,6 +61,7 @@ pub(crate) struct Coercer<'c, 'r> {
     pub(crate) policy: &'c BindPolicy,
     pub(crate) limits: &'c Limits,
     pub(crate) reading: &'c Reading,
+    pub(crate) lossy: Lossy,
     pub(crate) trail: Trail,
     /// Syntax repairs while decoding strings inside the text.
     pub(crate) log: SyntaxLog,
@@ -61,6 +74,8 @@ pub(crate) struct Coercer<'c, 'r> {
     decoding: usize,
     /// Number of wrappers around the document that were removed.
     unwrapping: usize,
+    /// True if the wrapper that was removed last holds a call.
+    carried: bool,
     /// Number of strict containers around the current value.
     inside_strict: usize,
 }
@@ -71,7 +86,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
         schema: &'c Schema,
         policy: &'c BindPolicy,
         limits: &'c Limits,
-        reading: &'c Reading,
+        (reading, lossy): (&'c Reading, Lossy),
     ) -> Self {
         Self {
             tree,
@@ -79,6 +94,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
             policy,
             limits,
             reading,
+            lossy,
             trail: Trail::default(),
             log: SyntaxLog::default(),
             memo: HashMap::new(),
@@ -88,6 +104,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
             depth: 0,
             decoding: 0,
             unwrapping: 0,
+            carried: false,
             inside_strict: 0,
         }
     }
@@ -252,8 +269,12 @@ impl<'c, 'r> Coercer<'c, 'r> {
     /// Returns a converted value, which must also pass all other rules of the schema.
     fn converted(&mut self, node: NodeId, id: SchemaId, event: Event) -> Outcome {
         let cost = Cost::of(event.code);
-        let done = self.trail.leaf(event);
+        let mut done = self.trail.leaf(event);
         let checked = self.checked(node, id);
+        if checked.node == Some(node) {
+            let remarks = self.remarks(node, id);
+            done = self.trail.both(done, remarks);
+        }
         Outcome {
             node: checked.node,
             trail: self.trail.both(done, checked.trail),
@@ -384,20 +405,26 @@ impl<'c, 'r> Coercer<'c, 'r> {
             return None;
         }
         let text = self.tree.text(node).trim();
+        // Copied because the reader writes into the tree that holds the string.
+        let text = match text.as_bytes().first()? {
+            b'{' | b'[' => text.to_owned(),
+            // A string that holds a string with the document.
+            b'"' => serde_json::from_str::<String>(text).ok()?,
+            _ => return None,
+        };
+        let text = text.trim();
         if !text.starts_with(['{', '[']) {
             return None;
         }
-        // Copied because the reader writes into the tree that holds the string.
-        let text = text.to_owned();
         let span = self.tree.node(node).span;
         let mut log = SyntaxLog::default();
         let origin = Some((span, self.depth));
-        if let Ok((node, end)) = strict::container(self.tree, &text, 0, origin, self.limits)
+        if let Ok((node, end)) = strict::container(self.tree, text, 0, origin, self.limits)
             && end == text.len()
         {
             return Some((node, log));
         }
-        let mut reader = Reader::new(self.tree, &mut log, &text, self.schema, self.limits)
+        let mut reader = Reader::new(self.tree, &mut log, text, self.schema, self.limits)
             .decoded_from(span, self.depth);
         let read = reader.read(0, Shape::Bracketed, Some(id)).ok()?;
         if !read.complete || read.end < text.len() {

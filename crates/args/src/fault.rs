@@ -14,9 +14,11 @@ pub(crate) enum Fault {
     Quotes,
     /// The arguments are elements of a markup language.
     Markup,
+    /// The content of an element can be a string as well as something else.
+    Element,
     /// The document is a part of a program, for example a positional argument or an operand.
     Code,
-    /// Another document or call stands beside the first.
+    /// A second document or call follows the first.
     Second,
     /// A parameter stands outside the document.
     Outside,
@@ -38,6 +40,7 @@ impl Fault {
             Self::Unreadable => (Say::Unreadable { byte }, Say::SendAsObject),
             Self::Quotes => (Say::QuotesUnpaired { byte }, Say::EscapeQuotes),
             Self::Markup => (Say::IsMarkup, Say::SendAsObject),
+            Self::Element => (Say::ElementUnclear { byte }, Say::SendAsObject),
             Self::Code => (Say::IsCode { byte }, Say::SendAsObject),
             Self::Second => (Say::SecondDocument { byte }, Say::SendOnlyObject),
             Self::Outside => (Say::OutsideDocument { byte }, Say::SendOnlyObject),

@@ -5,6 +5,15 @@
 pub(crate) fn fold(text: &str) -> String {
     let trimmed = trim(text);
     let mut folded = String::with_capacity(trimmed.len());
+    if trimmed.is_ascii() {
+        let kept = |byte: &u8| !(byte.is_ascii_whitespace() || matches!(byte, b'_' | b'-' | 0x0b));
+        let lower = trimmed
+            .bytes()
+            .filter(kept)
+            .map(|byte| byte.to_ascii_lowercase());
+        folded.extend(lower.map(char::from));
+        return folded;
+    }
     for character in trimmed.chars() {
         if !(character.is_whitespace() || matches!(character, '_' | '-')) {
             folded.extend(character.to_lowercase());

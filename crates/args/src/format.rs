@@ -75,7 +75,14 @@ impl Format {
 
     /// Returns the only other reading of a string that does not match, in the format's own form. A date that
     /// could be day-first or month-first has none.
-    pub(crate) fn normalise(self, text: &str, timezone: Option<&TimeZone>) -> Option<String> {
+    ///
+    /// A date is a time at midnight: in the time zone of the request, or, where `fills_in`, in UTC.
+    pub(crate) fn normalise(
+        self,
+        text: &str,
+        timezone: Option<&TimeZone>,
+        fills_in: bool,
+    ) -> Option<String> {
         let text = text.trim();
         let fixed = match self {
             Self::Date => {
@@ -88,7 +95,16 @@ impl Format {
                     None => date,
                 }
             }
-            Self::DateTime => date_time(&slashes_to_dashes(text), timezone)?,
+            Self::DateTime => {
+                let spelt = extended(text).unwrap_or_else(|| slashes_to_dashes(text));
+                if !is_date(&spelt) {
+                    date_time(&spelt, timezone)?
+                } else if timezone.is_none() && fills_in {
+                    format!("{spelt}T00:00:00Z")
+                } else {
+                    date_time(&format!("{spelt}T00:00:00"), timezone)?
+                }
+            }
             Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Hostname | Self::Email => text.to_owned(),
             Self::Time | Self::Duration | Self::Uri => return None,
         };
@@ -105,6 +121,30 @@ fn slashes_to_dashes(text: &str) -> String {
     } else {
         text.to_owned()
     }
+}
+
+/// Converts ISO 8601's basic form to the extended one: `20251013T120000Z` is `2025-10-13T12:00:00Z`.
+fn extended(text: &str) -> Option<String> {
+    let (date, time) = text.split_at_checked(8)?;
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(date) {
+        return None;
+    }
+    let day = format!("{}-{}-{}", date.get(..4)?, date.get(4..6)?, date.get(6..)?);
+    let Some(time) = time.strip_prefix(['T', 't']) else {
+        return time.is_empty().then_some(day);
+    };
+    let clock = time.get(..6).filter(|clock| digits(clock))?;
+    let mut behind = time.get(6..)?.to_owned();
+    // `+0200` is `+02:00`.
+    if let Some(sign) = behind.rfind(['+', '-'])
+        && behind.len() == sign + 5
+        && behind.get(sign + 1..).is_some_and(digits)
+    {
+        behind.insert(sign + 3, ':');
+    }
+    let (hour, minute, second) = (clock.get(..2)?, clock.get(2..4)?, clock.get(4..)?);
+    Some(format!("{day}T{hour}:{minute}:{second}{behind}"))
 }
 
 fn date_time(text: &str, timezone: Option<&TimeZone>) -> Option<String> {
@@ -283,7 +323,7 @@ mod tests {
     #[test]
     fn one_reading_or_none() {
         let berlin = TimeZone::get("Europe/Berlin").unwrap();
-        let read = |format: Format, text, zone| format.normalise(text, zone);
+        let read = |format: Format, text, zone| format.normalise(text, zone, false);
         assert_eq!(
             read(Format::Date, "2024/01/02", None).as_deref(),
             Some("2024-01-02")

@@ -201,6 +201,9 @@ pub(crate) struct Reading {
 
 /// Reads a bare token: JSON's form and `+5`, `007`, `.5`, `5.`, `1_000`, `0x1F`.
 pub(crate) fn from_token(token: &str) -> Option<String> {
+    if !token.is_ascii() {
+        return from_token(&half_width(token)?);
+    }
     let (sign, unsigned) = match token.as_bytes().first()? {
         b'-' => ("-", token.get(1..)?),
         b'+' => ("", token.get(1..)?),
@@ -249,6 +252,19 @@ pub(crate) fn from_token(token: &str) -> Option<String> {
         json.push_str(exponent);
     }
     Some(json)
+}
+
+/// Returns a number in full-width digits, or with a typographic minus, in ASCII; `None` for anything else.
+fn half_width(token: &str) -> Option<String> {
+    let ascii = |c: char| match c {
+        '０'..='９' => char::from_digit(u32::from(c) - u32::from('０'), 10),
+        '．' => Some('.'),
+        '－' | '−' => Some('-'),
+        '＋' => Some('+'),
+        '0'..='9' | '.' | '-' | '+' | 'e' | 'E' => Some(c),
+        _ => None,
+    };
+    token.chars().map(ascii).collect()
 }
 
 /// Reads a string that should be a number. Percent signs, currencies, units, fractions and ranges are refused:
@@ -381,6 +397,8 @@ mod tests {
             (".5", "0.5"),
             ("5.", "5"),
             ("007", "7"),
+            ("１２", "12"),
+            ("−５．５", "-5.5"),
             ("1,234", "1234"),
             ("12,345,678.90", "12345678.90"),
             ("9007199254740993", "9007199254740993"),
@@ -415,7 +433,7 @@ mod tests {
             "_1",
             "0,123",
             "1,2345",
-            "１２",
+            "１a",
             "0x",
             "1.2.3",
             "0x1G",

@@ -1,7 +1,7 @@
 //! The text around a document. Prose, fences and tags are skipped; structure never is: it is a part of the call
 //! that was not read.
 
-mod tag;
+pub(crate) mod tag;
 pub(crate) mod thinking;
 
 use crate::fault::Fault;
@@ -247,7 +247,9 @@ impl<'s> Scanner<'s> {
         let closers = if self.side == Side::Behind { "}]" } else { "" };
         let stops = ");,.`。";
         let garbage = |c: char| {
-            c.is_whitespace() || c.is_control() || stops.contains(c) || closers.contains(c)
+            let invisible = matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
+            let blank = c.is_whitespace() || c.is_control() || invisible;
+            blank || stops.contains(c) || closers.contains(c)
         };
         let rest = self.text.trim_start_matches(garbage);
         let run = self.text.len() - rest.len();

@@ -307,6 +307,20 @@ pub(crate) struct NumberRules {
 }
 
 impl NumberRules {
+    /// True if a bound lies beyond 64 bits.
+    pub(crate) fn goes_beyond_64_bits(&self) -> bool {
+        let bounds = [
+            &self.minimum,
+            &self.maximum,
+            &self.exclusive_minimum,
+            &self.exclusive_maximum,
+        ];
+        bounds
+            .into_iter()
+            .flatten()
+            .any(|bound| bound.to_string().parse::<i64>().is_err())
+    }
+
     fn expected(&self) -> impl Iterator<Item = Say> {
         let shown = |bound: &Option<Decimal>| bound.as_ref().map(Decimal::to_string);
         [

@@ -19,7 +19,7 @@ use crate::strict::is_reserved;
 use crate::tree::{Kind, NONE, NodeId, Span, Str, Tree};
 
 use countersign_contract::IssueCode;
-pub(crate) use key::{CALL_MEMBERS, WRAPPERS};
+pub(crate) use key::{CALL_MEMBERS, LISTS_OF_CALLS, WRAPPERS};
 pub(crate) use log::{SyntaxEvent, SyntaxLog};
 use quote::Quote;
 
@@ -33,6 +33,8 @@ pub(crate) struct Read {
     pub(crate) complete: bool,
     /// True if a name was read, even without a value.
     pub(crate) named: bool,
+    /// True if the text ends behind a whole name: its value may have been left out.
+    pub(crate) dangling: bool,
 }
 
 /// Reason why there is no container here.
@@ -139,6 +141,7 @@ pub(crate) struct Reader<'t, 'r, 's> {
     /// True if a comment was skipped right before this place.
     commented: bool,
     named: bool,
+    dangling: bool,
 }
 
 impl<'t, 'r, 's> Reader<'t, 'r, 's> {
@@ -171,6 +174,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             bare_text: false,
             commented: false,
             named: false,
+            dangling: false,
         }
     }
 
@@ -197,7 +201,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.at = start;
         self.stack.clear();
         self.broken = None;
-        self.named = false;
+        (self.named, self.dangling) = (false, false);
         let mut step = match shape {
             Shape::Bracketed => self.open(Str::EMPTY, schema)?,
             Shape::Members => self.enter(Kind::Object, Closer::End, Str::EMPTY, schema)?,
@@ -262,6 +266,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 end: self.at,
                 complete: true,
                 named: self.named,
+                dangling: false,
             }),
             None => Err(NoRead::Implausible(self.at)),
         }
@@ -496,6 +501,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                     end: self.at,
                     complete: true,
                     named: self.named,
+                    dangling: false,
                 });
             }
         }
@@ -521,6 +527,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             end: self.at,
             complete: false,
             named: self.named,
+            dangling: self.dangling,
         })
     }
 

@@ -6,6 +6,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use countersign_contract::ValueKind;
+
 use crate::number::{Decimal, is_whole};
 use crate::schema::{
     Additional, Allowed, ListRules, NumberRules, ObjectRules, Rules, Schema, SchemaId, TextRules,
@@ -69,6 +71,7 @@ impl Validator<'_, '_> {
             Kind::Number => {
                 let json = tree.text(node);
                 is_finite(json)
+                    && fits_kind(rules, json)
                     && rules
                         .number
                         .as_ref()
@@ -298,9 +301,21 @@ fn fits_name(rules: &Rules, name: &str) -> bool {
 }
 
 /// True if a 64-bit float can hold the number; it is only parsed if it has an exponent or very many digits.
-fn is_finite(json: &str) -> bool {
+pub(crate) fn is_finite(json: &str) -> bool {
     let large = json.len() > 300 || json.bytes().any(|byte| matches!(byte, b'e' | b'E'));
     !large || Decimal::is_finite(json)
+}
+
+/// True if an integer fits the 64 bits of its kind. A bound beyond them says that larger ones are meant.
+pub(crate) fn fits_kind(rules: &Rules, integer: &str) -> bool {
+    // Up to 18 digits always fit.
+    rules.kind != Some(ValueKind::Integer)
+        || integer.len() <= 18
+        || integer.parse::<i64>().is_ok()
+        || rules
+            .number
+            .as_ref()
+            .is_some_and(NumberRules::goes_beyond_64_bits)
 }
 
 fn has_equal_items(tree: &Tree<'_>, node: NodeId) -> bool {

@@ -108,22 +108,25 @@ fn markup_is_not_mined() {
     check(&[
         (
             r#"<invoke name="f"><parameter name="path">users</parameter><parameter name="data">{}</parameter></invoke>"#,
-            None,
+            Some(r#"{"path":"users","data":{}}"#),
         ),
         (
             "<tool_call>f\n<arg_key>data</arg_key>\n<arg_value>{\"n\": 5}</arg_value>\n</tool_call>",
-            None,
+            Some(r#"{"data":{"n":5}}"#),
         ),
         (
             "<function=f>\n<parameter=data>\n{\"n\": 1}\n</parameter>\n</function>",
-            None,
+            Some(r#"{"data":{"n":1}}"#),
         ),
         ("<function=f><parameter=data>{\"n\": 1}", None),
         (
             "<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"data\">{}</｜DSML｜parameter>",
             None,
         ),
-        ("<f>\n<data>{\"n\": 1}</data>\n</f>", None),
+        (
+            "<f>\n<data>{\"n\": 1}</data>\n</f>",
+            Some(r#"{"data":{"n":1}}"#),
+        ),
         ("<f>\n<other>{\"n\": 1}</other>\n</f>", None),
         ("<path>x</path>\n{\"n\": 1}", None),
         (
@@ -138,8 +141,8 @@ fn markup_is_not_mined() {
         ("[TOOL_CALLS]f[ARGS]{\"n\": 1}", Some(r#"{"n":1}"#)),
     ]);
     check_hint(
-        "<function=f>\n<parameter=n>\n1\n</parameter>\n</function>",
-        "the arguments are written as markup, which is not read",
+        "<function=f>\n<parameter=n>\n1\n<parameter=path>\na\n</parameter>\n</function>",
+        "the arguments are written as markup that cannot be read without guessing",
         "send the arguments as one JSON object",
     );
 }

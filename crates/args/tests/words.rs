@@ -102,22 +102,22 @@ fn in_english() {
     {"city": "Rome", "either": "x"}
     TYPE_MISMATCH /either: the value has the wrong type: expected an integer or an object or null, got a string | send an integer or an object or null
     {"city": "Rome", "city": "Oslo"}
-    DUPLICATE_KEY /city: the same name has two different values | send "city" once, with the value that is meant
+    DUPLICATE_KEY /city: the same name has two different values | send "city" only once
     {"city": "Rome"
-    INCOMPLETE : the text ends inside something | send the whole arguments again
+    INCOMPLETE : the text ends before the arguments are complete | send the whole arguments again
     {"city": "Rome"} {"city": "Oslo"}
-    AMBIGUOUS : the text has two different documents; which one is meant is not clear | send one JSON object and nothing else
+    AMBIGUOUS : the text has two different documents, and it is not clear which one is meant | send one JSON object and nothing else
     [{"city": "Rome"}, {"city": "Oslo"}]
     AMBIGUOUS : more than one reading fits, got a list of different documents | send one object for one call
     no arguments at all
     NOT_FOUND : no arguments were found in the text | send the arguments as one JSON object
     Sure: {city: 'Rome', days: '3', tags: 'a',}
     KEY_UNQUOTED : a name had no quotes, 3 times | -
-    QUOTE_STYLE : another quote than " was read as one, 3 times | -
-    TRAILING_COMMA : a comma with nothing behind it was ignored | -
+    QUOTE_STYLE : a quote character other than " was read as ", 3 times | -
+    TRAILING_COMMA : a trailing comma was ignored | -
     PROSE_SKIPPED : prose around the arguments was skipped | -
     TEXT_TO_INTEGER /days: a string was read as the integer it spells | -
-    SCALAR_WRAPPED /tags: a lone value was made a list of one | -
+    SCALAR_WRAPPED /tags: a single value was wrapped in a list | -
     "#);
     assert_eq!(said(None), said(Some("de-DE")));
 }

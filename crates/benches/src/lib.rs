@@ -9,6 +9,8 @@ pub mod damage;
 pub mod hostile;
 pub mod ledger;
 pub mod load;
+pub mod mcp;
 pub mod peers;
 pub mod process;
+pub mod turns;
 pub mod work;

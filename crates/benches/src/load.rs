@@ -65,19 +65,57 @@ pub async fn latencies(
     each: u64,
     make: &MakeRequest,
 ) -> Result<Vec<Duration>> {
+    let make = make.clone();
+    let talk = Talk {
+        begin: Vec::new(),
+        make: Arc::new(move |number, _| make(number)),
+    };
+    Ok(measure(server, connections, each, &talk).await?.times)
+}
+
+/// Makes the request with this number, in the session that the connection has; the text is empty where there is none.
+pub type MakeInSession = Arc<dyn Fn(u64, &str) -> Vec<u8> + Send + Sync>;
+
+/// What a connection says: first the requests that begin it, then one after the other.
+#[derive(Clone)]
+pub struct Talk {
+    /// Requests that begin a session, in the session that the first of them has made.
+    pub begin: Vec<MakeInSession>,
+    /// The requests that are measured.
+    pub make: MakeInSession,
+}
+
+/// Requests that were measured.
+pub struct Measured {
+    /// The time of every request.
+    pub times: Vec<Duration>,
+    /// The time from the first to the last; sessions were there before.
+    pub took: Duration,
+}
+
+/// Measures `each` requests over each of this many connections.
+pub async fn measure(
+    server: SocketAddr,
+    connections: u64,
+    each: u64,
+    talk: &Talk,
+) -> Result<Measured> {
     let mut ready = Vec::new();
     for _ in 0..connections {
         let stream = TcpStream::connect(server).await?;
         stream.set_nodelay(true)?;
-        ready.push(Connection::new(stream));
+        let mut connection = Connection::new(stream);
+        let session = connection.begin(talk).await?;
+        ready.push((connection, session));
     }
     let mut running = JoinSet::new();
-    for mut connection in ready {
-        let make = make.clone();
+    let started = Instant::now();
+    for (mut connection, session) in ready {
+        let make = talk.make.clone();
         running.spawn(async move {
             let mut times = Vec::new();
             for number in 0..each {
-                let request = make(number);
+                let request = make(number, &session);
                 let begun = Instant::now();
                 connection.ask(&request).await?;
                 times.push(begun.elapsed());
@@ -89,7 +127,16 @@ pub async fn latencies(
     while let Some(done) = running.join_next().await {
         times.extend(done.map_err(Error::other)??);
     }
-    Ok(times)
+    let took = started.elapsed();
+    Ok(Measured { times, took })
+}
+
+/// The answer to one request of a new session.
+pub async fn told(server: SocketAddr, talk: &Talk) -> Result<String> {
+    let mut connection = Connection::new(TcpStream::connect(server).await?);
+    let session = connection.begin(talk).await?;
+    connection.ask(&(talk.make)(0, &session)).await?;
+    Ok(String::from_utf8_lossy(&connection.answer).into_owned())
 }
 
 /// Returns the number a second.
@@ -104,8 +151,47 @@ pub async fn once(server: SocketAddr, request: &[u8]) -> Result<String> {
     Ok(String::from_utf8_lossy(&connection.answer).into_owned())
 }
 
+/// A request of HTTP/1.1 without a body.
+pub fn get(path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
+    use std::fmt::Write as _;
+    let mut text = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n");
+    for (name, value) in headers {
+        let _ = write!(text, "{name}: {value}\r\n");
+    }
+    text.push_str("\r\n");
+    text.into_bytes()
+}
+
+/// Sends these requests over this many connections and takes every answer, refusals too.
+pub async fn fill(
+    server: SocketAddr,
+    connections: u64,
+    requests: std::ops::Range<u64>,
+    make: &MakeRequest,
+) -> Result<()> {
+    let mut running = JoinSet::new();
+    for first in 0..connections {
+        let (make, requests) = (make.clone(), requests.clone());
+        let stream = TcpStream::connect(server).await?;
+        stream.set_nodelay(true)?;
+        let mut connection = Connection::new(stream);
+        running.spawn(async move {
+            let step = usize::try_from(connections).unwrap_or(1);
+            let first = usize::try_from(first).unwrap_or_default();
+            for number in requests.skip(first).step_by(step) {
+                connection.exchange(&make(number)).await?;
+            }
+            Result::Ok(())
+        });
+    }
+    while let Some(done) = running.join_next().await {
+        done.map_err(Error::other)??;
+    }
+    Ok(())
+}
+
 /// A connection that is kept, and the bytes that it has received.
-struct Connection {
+pub struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
     /// The last answer, head and body.
@@ -113,6 +199,38 @@ struct Connection {
 }
 
 impl Connection {
+    /// Connects to a server.
+    pub async fn to(server: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(server).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self::new(stream))
+    }
+
+    /// The last answer, head and body.
+    pub fn answer(&self) -> String {
+        String::from_utf8_lossy(&self.answer).into_owned()
+    }
+
+    /// Sends a request whose answer does not end, and waits until this text was received.
+    pub async fn listen(&mut self, request: &[u8], until: &str) -> Result<()> {
+        self.stream.write_all(request).await?;
+        self.hear(until).await
+    }
+
+    /// Waits until this text was received; what came before it is forgotten.
+    pub async fn hear(&mut self, until: &str) -> Result<()> {
+        loop {
+            if let Some(place) = find(&self.received, until.as_bytes()) {
+                self.received = self.received.split_off(place + until.len());
+                return Ok(());
+            }
+            if self.stream.read_buf(&mut self.received).await? == 0 {
+                let why = "the server has hung up";
+                return Err(Error::new(ErrorKind::UnexpectedEof, why));
+            }
+        }
+    }
+
     fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -121,7 +239,36 @@ impl Connection {
         }
     }
 
-    async fn ask(&mut self, request: &[u8]) -> Result<()> {
+    /// Begins a session; its id, empty where there is none.
+    async fn begin(&mut self, talk: &Talk) -> Result<String> {
+        let mut session = String::new();
+        for make in &talk.begin {
+            self.ask(&make(0, &session)).await?;
+            if session.is_empty() {
+                let answer = String::from_utf8_lossy(&self.answer);
+                let id = answer.lines().find_map(|line| {
+                    let (name, value) = line.split_once(':')?;
+                    let is_it = name.eq_ignore_ascii_case("mcp-session-id");
+                    is_it.then(|| value.trim().to_owned())
+                });
+                session = id.unwrap_or_default();
+            }
+        }
+        Ok(session)
+    }
+
+    /// Sends a request, and waits for its answer, which has to be 2xx.
+    pub async fn ask(&mut self, request: &[u8]) -> Result<()> {
+        self.exchange(request).await?;
+        if self.answer.get(9) == Some(&b'2') {
+            return Ok(());
+        }
+        let answer = String::from_utf8_lossy(&self.answer);
+        Err(Error::other(format!("the server answered {answer}")))
+    }
+
+    /// Sends a request, and waits for its answer, whatever it is.
+    async fn exchange(&mut self, request: &[u8]) -> Result<()> {
         self.stream.write_all(request).await?;
         let end = loop {
             if let Some(end) = answer_end(&self.received)? {
@@ -136,11 +283,7 @@ impl Connection {
         };
         let rest = self.received.split_off(end);
         self.answer = std::mem::replace(&mut self.received, rest);
-        if self.answer.get(9) == Some(&b'2') {
-            return Ok(());
-        }
-        let answer = String::from_utf8_lossy(&self.answer);
-        Err(Error::other(format!("the server answered {answer}")))
+        Ok(())
     }
 }
 
@@ -163,7 +306,10 @@ fn answer_end(received: &[u8]) -> Result<Option<usize>> {
     }
     if value("transfer-encoding") == Some("chunked") {
         let rest = received.get(body..).unwrap_or_default();
-        return Ok(find(rest, b"0\r\n\r\n").map(|end| body + end + 5));
+        return Ok(find(rest, b"\r\n0\r\n\r\n").map(|end| body + end + 7));
+    }
+    if text.starts_with("http/1.1 202") || text.starts_with("http/1.1 204") {
+        return Ok(Some(body));
     }
     Err(Error::other("an answer without a length"))
 }

@@ -60,16 +60,16 @@ impl Programs {
         Server::start(command, address).await
     }
 
-    /// The gateway over the service at this address, with evidence `off`, `batched` or `required`.
+    /// The gateway over the service at this address, or the MCP server at this URL, with evidence `off`, `batched` or `required`.
     pub async fn upstream_gateway(
         &self,
-        service: SocketAddr,
+        service: &str,
         evidence: &str,
         folder: &Path,
     ) -> Result<Server> {
         let address = free_address()?;
         let mut command = Command::new(self.release.join("upstream_gateway"));
-        command.arg(address.to_string()).arg(service.to_string());
+        command.arg(address.to_string()).arg(service);
         command.arg(evidence).arg(folder);
         Server::start(command, address).await
     }
@@ -79,6 +79,30 @@ impl Programs {
         let address = free_address()?;
         let mut command = Command::new(self.release.join("examples/mcp_peer"));
         command.arg(address.to_string());
+        Server::start(command, address).await
+    }
+
+    /// The proxy of `FastMCP` over the server at this URL.
+    pub async fn fastmcp_proxy(&self, url: &str) -> Result<Server> {
+        let address = free_address()?;
+        let mut command = Command::new(self.peers.join("fastmcp/bin/python"));
+        command.arg(script("fastmcp_proxy.py"));
+        command.args([&address.port().to_string(), url]);
+        Server::start(command, address).await
+    }
+
+    /// The crate `mcp-proxy` over the server at this URL, with its configuration in this folder.
+    pub async fn mcp_proxy(&self, url: &str, folder: &Path) -> Result<Server> {
+        let address = free_address()?;
+        let text = format!(
+            "[proxy]\nname = \"bench\"\nversion = \"1.0.0\"\n\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {}\n\n\
+             [[backends]]\nname = \"svc\"\ntransport = \"http\"\nurl = \"{url}\"\n",
+            address.port()
+        );
+        let file = folder.join("proxy.toml");
+        std::fs::write(&file, text)?;
+        let mut command = Command::new(self.peers.join("bin/mcp-proxy"));
+        command.arg("--config").arg(file).env("RUST_LOG", "error");
         Server::start(command, address).await
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn write_json(terminal: &mut Terminal, value: &impl Serialize) -> Res
 pub(crate) fn write_table(
     terminal: &mut Terminal,
     value: &impl Serialize,
-    table: &Table,
+    table: Table,
     nothing: &str,
 ) -> Result<(), Failure> {
     if terminal.is_for_programs() {
@@ -35,5 +35,6 @@ pub(crate) fn write_table(
     if table.is_empty() {
         return Ok(terminal.say(nothing)?);
     }
+    let table = table.on(terminal);
     Ok(writeln!(terminal.data(), "{table}")?)
 }

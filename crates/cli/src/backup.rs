@@ -53,7 +53,7 @@ pub(crate) async fn backup(
         Backend::Postgres(_) => return Err(of_postgres()),
         Backend::Memory(_) => {
             return Err(Failure::new("a store in memory cannot be backed up")
-                .hint("name a store that stays"));
+                .hint("use a SQLite store: --store sqlite:PATH"));
         }
     };
     let keys = keys_path(to);
@@ -98,14 +98,14 @@ fn write_keys(folder: &Folder, path: &Path, report: &BackupReport) -> Result<(),
 }
 
 fn of_postgres() -> Failure {
-    Failure::new("PostgreSQL is backed up with its own tools").hint(
-        "`pg_dump --format=custom` takes one snapshot while calls go on; after `pg_restore`, run `countersign store restore`; see docs/operating.md",
+    Failure::new("this command backs up SQLite stores only").hint(
+        "back up PostgreSQL with `pg_dump --format=custom` while the server runs; after `pg_restore`, run `countersign store restore`; see docs/operating.md",
     )
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::new(format!("{} is there already", path.display()))
-        .hint("name a file that is not there yet: no backup is overwritten")
+    Failure::new(format!("{} already exists", path.display()))
+        .hint("choose another name; a backup never overwrites a file")
 }
 
 fn failed(error: BackupError, to: &Path) -> Failure {
@@ -116,14 +116,14 @@ fn failed(error: BackupError, to: &Path) -> Failure {
         | BackupError::LogKey(_)
         | BackupError::Checkpoint(_) => {
             let error = anyhow::Error::new(error);
-            let error = error.context(format!("{} was not made", to.display()));
+            let error = error.context(format!("{} was not written", to.display()));
             Failure::from(error)
-                .hint("`countersign verify --all` and `countersign doctor` say more")
+                .hint("run `countersign verify --all` and `countersign doctor` to find the cause")
                 .not_verified()
         }
         BackupError::Io { .. } | BackupError::NoInstallation | BackupError::Store(_) => {
             let error = anyhow::Error::new(error);
-            Failure::from(error.context(format!("{} was not made", to.display())))
+            Failure::from(error.context(format!("{} was not written", to.display())))
         }
     }
 }

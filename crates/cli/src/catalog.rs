@@ -4,12 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::Catalog;
 use countersign::catalog::{Entry, Unmatched, select};
 use countersign::sample::{AddNote, ClearNotes, Diagnostics, ListNotes, MemorySearch, Vat};
+use countersign::{BoxFuture, Catalog};
 use countersign_config::Loaded;
 use countersign_gateway::nearest::nearest;
+use countersign_gateway::recorder::Recorder;
 use countersign_upstream::Upstreams;
+use countersign_upstream::mcp::{FirstUse, Witness};
+use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::config;
@@ -45,6 +48,39 @@ pub(crate) fn ready_with_upstreams(loaded: &Loaded) -> Result<(Catalog, Arc<Upst
     let assembled = assemble::ready(loaded, None).map_err(config::wrong)?;
     let catalog = assemble::catalog(loaded, assembled.tools).map_err(config::wrong)?;
     Ok((catalog, assembled.upstreams))
+}
+
+/// Writes approvals of first lists down, in the words of an operator's approval.
+#[derive(Debug)]
+pub(crate) struct FirstUses(pub(crate) Recorder);
+
+impl Witness for FirstUses {
+    fn first_use<'a>(&'a self, approved: &'a FirstUse) -> BoxFuture<'a, bool> {
+        let FirstUse {
+            upstream,
+            pin,
+            tools,
+        } = approved;
+        let about = json!({
+            "event": "upstream_approved",
+            "by": "first_use",
+            "approval": {
+                "upstream": upstream, "pin": pin.to_string(), "before": null, "tools": tools.len(),
+                "added": tools, "removed": [], "changed": [], "reason": null,
+            },
+        });
+        Box::pin(async move {
+            let kept = self.0.append(about).await;
+            if let Err(error) = &kept {
+                tracing::error!(
+                    upstream,
+                    error = error as &dyn std::error::Error,
+                    "its first list is not approved, because that cannot be recorded"
+                );
+            }
+            kept.is_ok()
+        })
+    }
 }
 
 /// Lists the tools of the MCP servers at start. A server that does not answer delays the start only briefly, unless its tools were never
@@ -100,7 +136,7 @@ fn unmatched(error: &Unmatched, entries: &[Arc<Entry>]) -> Failure {
     let known = error.alternatives(entries);
     let hint = match nearest(error.asked(), known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {near}?"),
-        None => "`countersign tools` lists those that there are".to_owned(),
+        None => "`countersign tools` lists all tools".to_owned(),
     };
     Failure::new(error.to_string()).hint(hint)
 }

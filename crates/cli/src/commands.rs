@@ -4,7 +4,9 @@ pub(crate) mod approvals;
 pub(crate) mod bind;
 pub(crate) mod call;
 pub(crate) mod calls;
+pub(crate) mod case;
 pub(crate) mod claims;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod console;
 pub(crate) mod demo;
@@ -15,7 +17,9 @@ pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod lint;
 mod lookup;
+pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod policy;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod rules;
@@ -23,6 +27,7 @@ pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod store;
 pub(crate) mod tools;
+pub(crate) mod top;
 pub(crate) mod upstreams;
 pub(crate) mod verify;
 pub(crate) mod wrap;
@@ -34,7 +39,7 @@ use crate::failure::Failure;
 use crate::table::Table;
 
 /// Said where the text stands alone on the command line.
-const BEHIND_ARGS: &str = "the text goes behind --args";
+const BEHIND_ARGS: &str = "write the arguments after --args";
 
 /// Builds a table of the binder's repairs and refusals, for people.
 fn issue_table<'i>(issues: impl IntoIterator<Item = &'i Issue>) -> Table {
@@ -69,7 +74,7 @@ fn reason(text: &str) -> Result<String, String> {
     if text.chars().any(is_said) {
         return Ok(text.to_owned());
     }
-    Err("a reason is needed: at least one visible character".to_owned())
+    Err("the reason needs at least one visible character".to_owned())
 }
 
 /// Formats a count with its noun.
@@ -81,7 +86,7 @@ pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
 fn check_timezone(timezone: Option<&str>) -> Result<(), Failure> {
     match timezone {
         Some(name) if TimeZone::get(name).is_err() => {
-            Err(Failure::new(format!("there is no time zone {name:?}"))
+            Err(Failure::new(format!("unknown time zone {name:?}"))
                 .hint("use an IANA name such as Europe/Berlin"))
         }
         Some(_) | None => Ok(()),

@@ -16,6 +16,7 @@ use countersign_config::{
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
+pub(crate) mod lenient;
 pub(crate) mod parts;
 pub(crate) mod secret;
 
@@ -30,22 +31,27 @@ pub(crate) fn find(
     named: Option<&Path>,
     terminal: &mut Terminal,
 ) -> Result<Option<Document>, Failure> {
-    if let Some(path) = named {
-        return read(path).map(Some);
+    match path(named) {
+        Some(path) => {
+            if named.is_none() {
+                terminal.say(format_args!("note: the configuration is {FILE_NAME}"))?;
+            }
+            read(path).map(Some)
+        }
+        None => Ok(None),
     }
-    let path = Path::new(FILE_NAME);
-    if !path.exists() {
-        return Ok(None);
-    }
-    terminal.say(format_args!("note: the configuration is {FILE_NAME}"))?;
-    read(path).map(Some)
+}
+
+/// The path of the named file, or else of the one in the working folder; `None` if there is neither.
+pub(crate) fn path(named: Option<&Path>) -> Option<&Path> {
+    named.or_else(|| Some(Path::new(FILE_NAME)).filter(|path| path.exists()))
 }
 
 /// Reads a file, or says everything that is wrong with it.
 pub(crate) fn read(path: &Path) -> Result<Document, Failure> {
     let texts = Texts::read(path).map_err(|error| {
         Failure::unreadable(path.display(), error)
-            .hint("`countersign init` writes a new one; --config names another")
+            .hint("create one with `countersign init`, or name another with --config")
     })?;
     texts.document(path).map_err(wrong)
 }
@@ -73,6 +79,14 @@ impl Texts {
         })
     }
 
+    /// The same files, with another text of the file itself.
+    fn with_own(&self, own: String) -> Self {
+        Self {
+            own,
+            included: self.included.clone(),
+        }
+    }
+
     /// Returns the text of the file itself.
     pub(crate) fn own(&self) -> &str {
         &self.own
@@ -91,7 +105,7 @@ impl Texts {
     /// The text of an included file.
     fn text_of(&self, path: &Path) -> std::io::Result<String> {
         let text = self.included.get(path).cloned();
-        let text = text.unwrap_or_else(|| Err("it was not there".to_owned()));
+        let text = text.unwrap_or_else(|| Err("the file did not exist".to_owned()));
         text.map_err(std::io::Error::other)
     }
 
@@ -109,7 +123,7 @@ impl Texts {
 fn text(path: &Path) -> std::io::Result<String> {
     // A pipe would block until somebody writes.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is no regular file"));
+        return Err(std::io::Error::other("it is not a regular file"));
     }
     let mut text = String::new();
     let bound = FILE_BYTES_MAX as u64 + 1;
@@ -120,7 +134,7 @@ fn text(path: &Path) -> std::io::Result<String> {
 /// Mistakes as a failure: a line each.
 pub(crate) fn wrong(mistakes: Mistakes) -> Failure {
     let hint =
-        "docs/configuration.md has every key; `countersign lint` checks everything behind the file";
+        "docs/configuration.md lists every key; `countersign lint` checks the whole configuration";
     let Mistakes(mut mistakes) = mistakes;
     if mistakes.len() == 1
         && let Some(only) = mistakes.pop()

@@ -28,7 +28,7 @@ impl Folder {
             Some(home.join(".local/share"))
         });
         let base = base.ok_or_else(|| {
-            Failure::new("there is no home folder to keep data in").hint("say where with --data")
+            Failure::new("no home folder for the data").hint("name a data folder with --data")
         })?;
         Ok(base.join("countersign"))
     }
@@ -36,7 +36,7 @@ impl Folder {
     /// Makes the folder if it is missing, with access for the owner only.
     pub(crate) fn make(path: PathBuf) -> Result<Self, Failure> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.map_err(|error| about(&path, "make the folder", error))?;
+        made.map_err(|error| about(&path, "create the folder", error))?;
         Ok(Self { path })
     }
 
@@ -46,8 +46,8 @@ impl Folder {
             return Ok(Self { path });
         }
         Err(
-            Failure::new(format!("there is no data folder {}", path.display()))
-                .hint("the first `countersign call` makes one; --data says where"),
+            Failure::new(format!("the data folder {} does not exist", path.display()))
+                .hint("the first `countersign call` or `countersign serve` creates it; --data names another one"),
         )
     }
 
@@ -56,7 +56,7 @@ impl Folder {
         let path = self.file(name);
         if !path.is_dir() {
             let folder = Self::make(path.clone())?;
-            self.sync().map_err(|error| about(&path, "make", error))?;
+            self.sync().map_err(|error| about(&path, "create", error))?;
             return Ok(folder);
         }
         Ok(Self { path })
@@ -86,8 +86,11 @@ impl Folder {
             && mode & 0o077 != 0
         {
             let path = self.file(name);
-            let message = format!("{} may be read by others (mode {mode:04o})", path.display());
-            return Err(Failure::new(message).hint(format!("chmod 600 {}", path.display())));
+            let message = format!(
+                "other accounts can read {} (mode {mode:04o})",
+                path.display()
+            );
+            return Err(Failure::new(message).hint(format!("run `chmod 600 {}`", path.display())));
         }
         Ok(self.read(name)?.map(Zeroizing::new))
     }

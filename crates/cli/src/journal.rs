@@ -49,8 +49,8 @@ impl Journal {
     pub(crate) fn start(place: &Place) -> Result<Self, Failure> {
         if let Some(served) = &place.served {
             if served.gateway.health().is_log_stopped() {
-                return Err(Failure::new("nothing is signed any more")
-                    .hint("the server's log says why; `countersign verify --all` says more")
+                return Err(Failure::new("the server has stopped signing the log")
+                    .hint("read the log of the server, and run `countersign verify --all`")
                     .not_verified());
             }
             return Ok(Self::Server);
@@ -87,8 +87,8 @@ impl Journal {
 
 fn not_signed_yet() -> Failure {
     let seconds = SIGNED_MAX.as_secs();
-    let message = format!("it is done and recorded, and was not signed within {seconds} s");
-    Failure::new(message).hint("the server's log says why; do not do it again")
+    let message = format!("done and recorded, but not signed within {seconds} s");
+    Failure::new(message).hint("read the log of the server; do not repeat the command")
 }
 
 /// Builds the sequencer, which signs the log of a place, for a command or for a server.
@@ -101,7 +101,7 @@ pub(crate) fn sequencer(
     if place.file.is_some()
         && let Some(running) = Running::find(&place.folder)?
     {
-        return Err(running.in_the_way("one folder can sign for one store only"));
+        return Err(running.in_the_way("a data folder can sign for one store only"));
     }
     let key = keys::log(&place.folder)?;
     let key = key.ok_or_else(|| missing(&place.folder, keys::LOG))?;
@@ -125,7 +125,9 @@ pub(crate) fn sequencer(
     };
     let started = async {
         let sequencer = how(builder).start(last).await?;
-        place.backend.lost_run_recorded().await?;
+        if !sequencer.owes_start() {
+            place.backend.lost_run_recorded().await?;
+        }
         Ok(sequencer)
     };
     place.runtime.block_on(started).map_err(failed)
@@ -137,7 +139,7 @@ pub(crate) fn failed(error: sequencer::Error) -> Failure {
         sequencer::Error::Store(error) => store_failed(error),
         sequencer::Error::NotGrown(_) | sequencer::Error::Held(_) | sequencer::Error::Stored(_) => {
             Failure::from(error)
-                .hint("`countersign verify --all` says more; after a restore, `countersign store restore` says how to go on")
+                .hint("run `countersign verify --all`; after a restore, run `countersign store restore`")
                 .not_verified()
         }
         sequencer::Error::Sign(_) | sequencer::Error::NotKept(_) => Failure::from(error),

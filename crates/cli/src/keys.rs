@@ -227,7 +227,8 @@ pub(crate) fn public(text: &str) -> Result<VerifyingKey, Failure> {
         return Ok(key);
     }
     let read = std::fs::read_to_string(text);
-    let read = read.map_err(|_| Failure::new(format!("{text:?} is no public key")).hint(hint))?;
+    let read =
+        read.map_err(|_| Failure::new(format!("{text:?} is not a public key")).hint(hint))?;
     read.trim()
         .parse()
         .map_err(|error| Failure::from(anyhow::Error::new(error)).hint(hint))
@@ -277,7 +278,7 @@ fn parse(text: &str, place: &str) -> Result<Secret, Failure> {
 }
 
 fn not_a_key(place: &str) -> Failure {
-    Failure::new(format!("{place} holds no key"))
+    Failure::new(format!("{place} does not contain a key"))
         .hint("a key is 32 bytes, in 64 hexadecimal digits or in base64")
 }
 
@@ -295,7 +296,7 @@ mod tests {
         }
         for text in ["", "00ff", &hex_text[1..], &hex_text.replace('f', "g")] {
             let failure = parse(text, "here").unwrap_err();
-            assert_eq!(failure.error.to_string(), "here holds no key");
+            assert_eq!(failure.error.to_string(), "here does not contain a key");
         }
     }
 }

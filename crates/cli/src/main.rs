@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::place::PlaceFlags;
+use crate::place::{Need, PlaceFlags};
 use crate::terminal::Terminal;
 
 mod answer;
@@ -27,6 +27,7 @@ mod json;
 mod keys;
 mod moment;
 mod operations;
+mod paint;
 mod place;
 mod policy;
 mod progress;
@@ -34,24 +35,26 @@ mod recording;
 mod rules;
 mod running;
 mod served;
+mod sign_in;
 mod table;
 mod telemetry;
 mod terminal;
 mod views;
 
-/// The tool layer for AI agents: what models write is bound to declared types, run once, and answered
-/// in one envelope.
+/// Gateway between AI agents and their tools
+///
+/// Each call is validated and repaired, checked against policy, deduplicated, and logged with signed evidence.
 #[derive(Debug, Parser)]
 #[command(
     name = "countersign",
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 ok, 1 the call answered an error or the text is not bound, 2 wrong use,\n\
-                  3 a verification failed, 4 a bundle is consistent but the signer was not checked.\n\
-                  What a command computes is on stdout, everything else on stderr."
+    after_help = "Exit codes: 0 success, 1 the answer is an error or a refusal, 2 the command could not run,\n\
+                  3 a verification failed, 4 a bundle is consistent but its signer was not checked.\n\
+                  stdout has the result, stderr has everything else. NO_COLOR=1 turns colours off."
 )]
 struct Cli {
-    /// Write JSON for programs instead of text for people
+    /// Write JSON for programs
     #[arg(long, global = true)]
     json: bool,
 
@@ -69,7 +72,9 @@ enum Command {
     Call(commands::call::Call),
     Calls(commands::calls::Calls),
     CallShow(commands::calls::CallShow),
+    Case(commands::case::CaseCommand),
     Claims(commands::claims::Claims),
+    Completions(commands::completions::Completions),
     Config(commands::config::ConfigCommand),
     Console(commands::console::Console),
     Demo(commands::demo::Demo),
@@ -81,7 +86,9 @@ enum Command {
     Init(commands::init::Init),
     Keys(commands::keys::Keys),
     Lint(commands::lint::Lint),
+    Man(commands::man::Man),
     Mcp(commands::mcp::Mcp),
+    Policy(commands::policy::PolicyCommand),
     Record(commands::record::Record),
     Replay(commands::replay::Replay),
     Rules(commands::rules::RulesCommand),
@@ -89,6 +96,7 @@ enum Command {
     Status(commands::status::Status),
     Store(commands::store::Store),
     Tools(commands::tools::Tools),
+    Top(commands::top::Top),
     Upstreams(commands::upstreams::UpstreamsCommand),
     Verify(commands::verify::Verify),
     Wrap(commands::wrap::Wrap),
@@ -107,31 +115,37 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
     let flags = &cli.place;
+    let at_hand = |need, terminal: &mut Terminal| flags.read_at_hand(need, terminal);
     match &cli.command {
-        Command::Approvals(approvals) => approvals.run(&flags.read(terminal)?, terminal),
+        Command::Approvals(approvals) => approvals.run(&at_hand(Need::Data, terminal)?, terminal),
         Command::Bind(bind) => bind.run(flags, terminal),
-        Command::Call(call) => call.run(&flags.read(terminal)?, terminal),
-        Command::Calls(calls) => calls.run(&flags.read(terminal)?, terminal),
-        Command::CallShow(show) => show.run(&flags.read(terminal)?, terminal),
-        Command::Claims(claims) => claims.run(&flags.read(terminal)?, terminal),
+        Command::Call(call) => call.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
+        Command::Calls(calls) => calls.run(&at_hand(Need::Data, terminal)?, terminal),
+        Command::CallShow(show) => show.run(&at_hand(Need::Data, terminal)?, terminal),
+        Command::Case(case) => case.run(&at_hand(Need::Data, terminal)?, terminal),
+        Command::Claims(claims) => claims.run(&at_hand(Need::Data, terminal)?, terminal),
+        Command::Completions(completions) => completions.run(terminal),
         Command::Config(config) => config.run(flags, terminal),
-        Command::Console(console) => console.run(&flags.read(terminal)?, terminal),
+        Command::Console(console) => console.run(&at_hand(Need::Data, terminal)?, terminal),
         Command::Demo(demo) => demo.run(terminal),
         Command::DemoWorker(worker) => worker.run(flags.data.as_deref()),
-        Command::Doctor(doctor) => doctor.run(&flags.read(terminal)?, terminal),
-        Command::Evidence(evidence) => evidence.run(&flags.read(terminal)?, terminal),
+        Command::Doctor(doctor) => doctor.run(flags, terminal),
+        Command::Evidence(evidence) => evidence.run(&at_hand(Need::Data, terminal)?, terminal),
         Command::Import(import) => import.run(terminal),
         Command::Init(init) => init.run(flags, terminal),
-        Command::Keys(keys) => keys.run(&flags.read(terminal)?, terminal),
+        Command::Keys(keys) => keys.run(&at_hand(Need::Data, terminal)?, terminal),
         Command::Lint(lint) => lint.run(flags, terminal),
+        Command::Man(man) => man.run(terminal),
         Command::Mcp(mcp) => mcp.run(&flags.read(terminal)?, terminal),
-        Command::Record(record) => record.run(&flags.read(terminal)?, terminal),
-        Command::Replay(replay) => replay.run(&flags.read(terminal)?, terminal),
-        Command::Rules(rules) => rules.run(&flags.read(terminal)?, terminal),
+        Command::Policy(policy) => policy.run(&flags.read(terminal)?, terminal),
+        Command::Record(record) => record.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
+        Command::Replay(replay) => replay.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
+        Command::Rules(rules) => rules.run(&at_hand(Need::Data, terminal)?, terminal),
         Command::Serve(serve) => serve.run(&flags.read(terminal)?, terminal),
-        Command::Status(status) => status.run(&flags.read(terminal)?, terminal),
-        Command::Store(store) => store.run(&flags.read(terminal)?, terminal),
+        Command::Status(status) => status.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
+        Command::Store(store) => store.run(flags, terminal),
         Command::Tools(tools) => tools.run(&flags.read(terminal)?, terminal),
+        Command::Top(top) => top.run(&at_hand(Need::Data, terminal)?, terminal),
         Command::Upstreams(upstreams) => upstreams.run(&flags.read(terminal)?, terminal),
         Command::Verify(verify) => verify.run(flags, terminal),
         Command::Wrap(wrap) => wrap.run(flags, terminal),

@@ -13,7 +13,7 @@
 //! 2. Implement [`Operation`] for it: everything that needs the store is in `perform`. Take the operator from
 //!    `place.by`, never from the environment. What changes something begins with `Journal::start(place)` and ends
 //!    with `journal.sign(place)`. What only reads and may take long waits with `place.wait(…)`, which gives up when
-//!    whoever asked has gone; everything else waits with `place.runtime.block_on(…)` and is done to its end. Show how
+//!    the command that asked has ended; everything else waits with `place.runtime.block_on(…)` and is done to its end. Show how
 //!    far it is with `terminal.bar(…)`.
 //! 3. Add its line to [`ALL`], and a case to `tests/beside.rs`.
 
@@ -22,8 +22,8 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::commands::{
-    approvals, call, calls, claims, console, doctor, evidence, keys, record, replay, store,
-    upstreams, verify,
+    approvals, call, calls, case, claims, console, doctor, evidence, keys, policy, record, replay,
+    store, top, upstreams, verify,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -48,8 +48,10 @@ const ALL: &[(&str, Perform)] = &[
     entry::<call::Asked>(),
     entry::<calls::Calls>(),
     entry::<calls::CallShow>(),
+    entry::<case::Asked>(),
     entry::<claims::List>(),
     entry::<claims::Resolve>(),
+    entry::<claims::forget::Forget>(),
     entry::<console::Asked>(),
     entry::<doctor::Asked>(),
     entry::<evidence::List>(),
@@ -65,10 +67,15 @@ const ALL: &[(&str, Perform)] = &[
     entry::<keys::change::Asked>(),
     entry::<keys::change::Revoke>(),
     entry::<keys::master::RotateMaster>(),
+    entry::<policy::recorded::Recorded>(),
+    entry::<policy::replay::Asked>(),
+    entry::<policy::report::Report>(),
     entry::<record::Asked>(),
     entry::<replay::Asked>(),
     entry::<verify::Asked>(),
     entry::<store::backup::Backup>(),
+    entry::<store::clock::TrustClock>(),
+    entry::<top::Asked>(),
     entry::<upstreams::Approval>(),
 ];
 
@@ -88,12 +95,9 @@ fn perform<O: Operation>(
     terminal: &mut Terminal,
 ) -> Result<Exit, Failure> {
     let operation: O = serde_json::from_str(request.get()).map_err(|error| {
-        let context = format!(
-            "the server does not understand what {} is asked with",
-            O::NAME
-        );
+        let context = format!("the server does not understand the request {}", O::NAME);
         Failure::from(anyhow::Error::new(error).context(context))
-            .hint("use the command of the version that serves, or start the server again")
+            .hint("use the command of the same version as the server, or restart the server")
     })?;
     operation.perform(place, terminal)
 }

@@ -34,7 +34,7 @@ use crate::served::Served;
 
 mod options;
 
-pub(crate) use options::{PlaceFlags, PlaceOptions};
+pub(crate) use options::{Need, PlaceFlags, PlaceOptions};
 
 /// A store with everything that belongs to it: opened by this command, or by the server that carries out an operation.
 pub(crate) struct Place {
@@ -205,8 +205,8 @@ impl Place {
         self.runtime.block_on(async {
             tokio::select! {
                 done = awaited => Ok(done),
-                () = served.lines.given_up() => Err(Failure::new("it was broken off")
-                    .hint("the server was told to stop, or nobody waited for it any more")),
+                () = served.lines.given_up() => Err(Failure::new("the operation was cancelled")
+                    .hint("the server is stopping, or the command was ended")),
             }
         })
     }
@@ -306,6 +306,7 @@ impl Place {
             self.ids.clone(),
             log_key,
         )
+        .retention(parts::retention_plan(&self.config().retention))
         .knowing(&countersign_commerce::KNOWN_THINGS)
         .with_belongings(Arc::new(self.api_keys()))
     }
@@ -314,7 +315,7 @@ impl Place {
 /// A key that has to be there.
 pub(crate) fn missing(folder: &Folder, name: &str) -> Failure {
     Failure::new(format!("{} is missing", folder.file(name).display()))
-        .hint("restore it from a backup: nothing can be read or signed without it")
+        .hint("copy it from a backup: without it nothing can be read or signed")
 }
 
 /// Returns the name of the operator who runs this command, as its environment says: a label, not a proof.
@@ -370,12 +371,12 @@ fn executable_digest() -> Option<Digest> {
     let mut digester = Digester::default();
     let read = File::open(path).and_then(|mut file| io::copy(&mut file, &mut digester));
     if let Err(error) = &read {
-        tracing::warn!(%error, "the running executable cannot be read: records do not name it");
+        tracing::warn!(%error, "the running executable could not be read, so records do not name the build");
     }
     read.is_ok().then(|| digester.finish())
 }
 
-fn clock_and_ids() -> (Arc<dyn Clock>, Arc<dyn IdSource>) {
+pub(crate) fn clock_and_ids() -> (Arc<dyn Clock>, Arc<dyn IdSource>) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let ids = Arc::new(RandomIds::new(clock.clone()));
     (clock, ids)
@@ -386,15 +387,13 @@ pub(crate) fn store_failed(error: ledger::Error) -> Failure {
     let hint = match &error {
         ledger::Error::Unavailable(_) => None,
         ledger::Error::DiskLow { .. } => {
-            Some("make room on the disk; reading and verifying go on meanwhile")
+            Some("make room on the disk; reading and verifying still work")
         }
-        ledger::Error::Full { .. } => Some("use a store that stays: sqlite or postgres"),
+        ledger::Error::Full { .. } => Some("use a SQLite or PostgreSQL store"),
         ledger::Error::Damaged { .. } | ledger::Error::Forked { .. } => {
-            Some("`countersign verify --all` names what is wrong")
+            Some("`countersign verify --all` lists the faults")
         }
-        ledger::Error::UnderHold { .. } => {
-            Some("`countersign evidence release` lifts a hold, where that is allowed")
-        }
+        ledger::Error::UnderHold { .. } => Some("`countersign evidence release` releases a hold"),
     };
     let is_held = matches!(error, ledger::Error::UnderHold { .. });
     let failure = Failure::from(error);
@@ -411,21 +410,20 @@ pub(crate) fn archive_failed(error: archive::Error) -> Failure {
     match error {
         Error::Store(error) => store_failed(error),
         Error::NoRecord { .. } => Failure::from(error)
-            .hint("`countersign evidence list` lists the newest ones")
+            .hint("`countersign evidence list` lists the newest records")
             .refused(),
         Error::Tampered { .. } | Error::Checkpoint(_) | Error::Held(_) | Error::NotGrown(_) => {
             Failure::from(error)
-                .hint("`countersign verify --all` names everything that is wrong")
+                .hint("`countersign verify --all` lists all faults")
                 .not_verified()
         }
         Error::UnknownUser { .. } => Failure::from(error)
             .hint("`countersign evidence list` lists the newest records with their users")
             .refused(),
-        Error::NoReason => Failure::from(error).hint("say why with --reason"),
-        Error::NoCheckpoint | Error::NotSignedYet { .. } => {
-            Failure::from(error).hint("any `countersign call` signs what waits")
-        }
-        Error::NameTheUser { .. } => Failure::from(error).hint("say whose it is with --user"),
+        Error::NoReason => Failure::from(error).hint("give a reason with --reason"),
+        Error::NoCheckpoint | Error::NotSignedYet { .. } => Failure::from(error)
+            .hint("start the server, or make a `countersign call`: both sign the log"),
+        Error::NameTheUser { .. } => Failure::from(error).hint("name the user with --user"),
         Error::MissingScope { .. }
         | Error::NoUser
         | Error::TooMany { .. }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use countersign::contract::Digest;
+use countersign::Catalog;
+use countersign::contract::{Digest, ToolSpec};
 use countersign::executor::ExecutorBuilder;
 use countersign_config::sections::PolicySource;
 use countersign_config::{Loaded, Mistake};
@@ -14,20 +15,30 @@ use crate::folder::Folder;
 
 /// Reads the policy. Fails with the mistake and its place in the file.
 pub(crate) fn open(loaded: &Loaded) -> Result<LivePolicy, Failure> {
-    let refused = |error: PolicyError| {
-        // Where it is about the whole file, it names the file itself.
-        if error.line == 0 {
-            return Failure::new(error.message).hint(error.hint);
-        }
-        let file = file_of(loaded).map(|path| path.display().to_string());
-        Failure::new(format!("{}: {error}", file.unwrap_or_default())).hint(error.hint)
-    };
+    let refused = |error: PolicyError| refused(loaded, error);
     match &loaded.config().policy {
         Some(PolicySource::File(path)) => LivePolicy::open(path).map_err(refused),
         Some(PolicySource::Inline(_)) | None => {
             read(loaded).map(LivePolicy::fixed).map_err(refused)
         }
     }
+}
+
+/// A mistake in the policy, with the file that has it.
+pub(crate) fn refused(loaded: &Loaded, error: PolicyError) -> Failure {
+    // Where it is about the whole file, it names the file itself.
+    if error.line == 0 {
+        return Failure::new(error.message).hint(error.hint);
+    }
+    let file = file_of(loaded).map(|path| path.display().to_string());
+    Failure::new(format!("{}: {error}", file.unwrap_or_default())).hint(error.hint)
+}
+
+/// Checks the conditions of a policy against the tools of a catalog.
+pub(crate) fn fits(policy: &Policy, catalog: &Catalog) -> Result<(), PolicyError> {
+    let entries = catalog.list();
+    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+    policy.fits(&specs)
 }
 
 /// Reads the policy once, without following later changes.
@@ -102,4 +113,25 @@ pub(crate) fn keep(data: &Folder, digest: Digest, text: &str) -> Result<(), Fail
         return Ok(());
     }
     folder.write(&name, text, 0o600)
+}
+
+/// The policy that a record names, and its file; `None` if it is not kept.
+pub(crate) fn kept(data: &Folder, revision: &str) -> Result<Option<(Policy, PathBuf)>, Failure> {
+    let digits = revision
+        .rsplit_once('@')
+        .map_or(revision, |(_, digits)| digits);
+    let digits = digits.trim_start_matches("sha256:");
+    let is_digest = digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let Ok(entries) = std::fs::read_dir(data.file(FOLDER)) else {
+        return Ok(None);
+    };
+    let mut paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let found = paths.find(|path| {
+        let name = path.file_stem().and_then(|name| name.to_str());
+        is_digest && name.is_some_and(|name| name.starts_with(digits))
+    });
+    let Some(path) = found else { return Ok(None) };
+    let policy = Policy::read(&path)
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())).hint(error.hint))?;
+    Ok(Some((policy, path)))
 }

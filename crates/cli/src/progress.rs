@@ -12,6 +12,9 @@ use crate::running::wire::{self, Far};
 /// Minimum interval between two reports to a bar in another process.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 
+/// Interval at which a spinner turns.
+const TURNED_EVERY: Duration = Duration::from_millis(120);
+
 /// A bar in this process, or at the command that waits for us.
 pub(crate) enum Bar {
     Here(ProgressBar),
@@ -34,12 +37,8 @@ impl Bar {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        let style =
-            ProgressStyle::with_template("{msg} {bar:32} {human_pos}/{human_len} {per_sec} {eta}");
-        if let Ok(style) = style {
-            bar.set_style(style);
-        }
         bar.set_message(what.to_owned());
+        style(&bar, total);
         Self::Here(bar)
     }
 
@@ -66,7 +65,13 @@ impl Bar {
 
     pub(crate) fn set_length(&self, total: u64) {
         match self {
-            Self::Here(bar) => bar.set_length(total),
+            Self::Here(bar) => {
+                let is_first = bar.length().unwrap_or_default() == 0;
+                bar.set_length(total);
+                if is_first && total > 0 {
+                    style(bar, total);
+                }
+            }
             Self::Far(telling) => tell(telling, |far| far.total = total),
         }
     }
@@ -91,6 +96,20 @@ impl Bar {
             // The end of the answer is its end, too.
             Self::Far(_) => {}
         }
+    }
+}
+
+/// Sets the look of a bar: a spinner while nobody knows how much there is to do.
+fn style(bar: &ProgressBar, total: u64) {
+    let template = if total == 0 {
+        bar.enable_steady_tick(TURNED_EVERY);
+        "{spinner} {msg} {elapsed}"
+    } else {
+        bar.disable_steady_tick();
+        "{msg} {bar:32} {human_pos}/{human_len} {per_sec} {eta}"
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
     }
 }
 

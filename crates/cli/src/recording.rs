@@ -21,11 +21,11 @@ use crate::terminal::Terminal;
 /// The flags of commands that can answer from a recording.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordingOptions {
-    /// Answer from this recording: nothing is run, nothing is kept, and no upstream is asked
+    /// Answer from this recording: no tool runs, nothing is stored, and no upstream is asked
     #[arg(long, value_name = "FILE")]
     from_recording: Option<PathBuf>,
 
-    /// Answer from it also where a tool is declared otherwise than when it was recorded
+    /// Use the recording even if the declaration of a tool has changed since
     #[arg(long, requires = "from_recording", hide_short_help = true)]
     allow_changed: bool,
 }
@@ -68,7 +68,7 @@ impl Played {
             .map_err(|error| Failure::unreadable(path.display(), error))?;
         let recording = Recording::parse(&text).map_err(|misread| {
             Failure::new(format!("{}: {misread}", path.display()))
-                .hint("`countersign record` writes such a file; docs/recordings.md has the format")
+                .hint("create a recording with `countersign record`; docs/recordings.md describes the format")
         })?;
         let mut tools = assemble::declared(loaded).map_err(config::wrong)?;
         let mut changed = Vec::new();

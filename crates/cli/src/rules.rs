@@ -24,11 +24,11 @@ pub(crate) mod kept;
 /// More rules than those of the program.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct RuleOptions {
-    /// A folder of rules, NAME/YYYY-MM-DD.toml; the last of each name is in force, before those of the program
+    /// Folder of rules, NAME/YYYY-MM-DD.toml; the newest of each name replaces the built-in one
     #[arg(long = "rules", value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// A folder of texts, *.md, that knowledge.search searches instead of the shop's own
+    /// Folder of texts, *.md, for knowledge.search [default: the texts of the shop]
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     knowledge: Option<PathBuf>,
 }
@@ -113,13 +113,13 @@ impl RuleOptions {
             None => program,
             Some(folder) => program.folder(folder).map_err(|error| {
                 Failure::from(error)
-                    .hint("it has DIR/NAME/YYYY-MM-DD.toml; `countersign rules` lists the names")
+                    .hint("the folder needs files DIR/NAME/YYYY-MM-DD.toml; `countersign rules` lists the names")
             })?,
         };
         let files = match &self.knowledge {
             None => files,
             Some(folder) => files.knowledge(Library::folder(folder).map_err(|error| {
-                Failure::from(error).hint("docs/knowledge.md says what a document looks like")
+                Failure::from(error).hint("docs/knowledge.md describes the format of a text")
             })?),
         };
         let current = Rules::builder()
@@ -195,7 +195,7 @@ impl Known {
         for version in self.versions.iter().filter(|one| one.is_in_force) {
             if kept::keep(data, version, &self)? == kept::Kept::Anew {
                 problems.push(format!(
-                    "the kept rules {} were damaged; they are written anew",
+                    "the kept rules {} were damaged and are written again",
                     version.name
                 ));
             }

@@ -82,7 +82,7 @@ impl About {
             pid: std::process::id(),
             url,
             folder: identity(folder.path())
-                .ok_or_else(|| Failure::new("the data folder cannot be looked at"))?,
+                .ok_or_else(|| Failure::new("the data folder cannot be read"))?,
             file: match store {
                 StoreName::Sqlite(path) => Some(path.canonicalize()?),
                 StoreName::Memory | StoreName::Postgres(_) => None,
@@ -124,9 +124,10 @@ impl Running {
             return Ok(None);
         };
         if identity(folder.path()) != Some(about.folder) {
-            let message = format!("{way} is the server of another folder; it is not asked");
+            let message =
+                format!("{way} belongs to the server of another folder, so it is not asked");
             return Err(Failure::new(message).hint(format!(
-                "remove {} and what it leads to, if no server runs here",
+                "if no server runs here, remove {}",
                 folder.file(socket::NAME).display()
             )));
         }
@@ -158,10 +159,10 @@ impl Running {
     /// Builds the failure of a command that needs the store for itself, with the reason.
     pub(crate) fn in_the_way(&self, why: &str) -> Failure {
         let message = format!(
-            "the server at {} works in this folder, and {why}",
+            "the server at {} uses this data folder, and {why}",
             self.place()
         );
-        Failure::new(message).hint(format!("stop it first (process {})", self.about.pid))
+        Failure::new(message).hint(format!("stop the server first: process {}", self.about.pid))
     }
 }
 
@@ -204,7 +205,7 @@ pub(crate) fn make_socket(folder: &Folder) -> Result<Option<OperatorSocket>, Fai
         }
         Err(error @ SocketError::Io { .. }) => Err(anyhow::Error::new(error).into()),
         Err(error @ SocketError::OpenFolder { .. }) => {
-            let hint = format!("chmod go-w {}", folder.path().display());
+            let hint = format!("run `chmod go-w {}`", folder.path().display());
             Err(Failure::from(anyhow::Error::new(error)).hint(hint))
         }
     }
@@ -223,29 +224,31 @@ fn at_socket(folder: &Folder) -> Result<Option<Way>, Failure> {
     }
     let trusted = Trusted::of(folder)?;
     let refuse = |why: String| {
-        let message = format!("{}: {why}; it is not asked", path.display());
+        let message = format!("{}: {why}, so it is not asked", path.display());
         Failure::new(message).hint(format!(
-            "if no server of yours runs here: chmod 700 {} && rm {}",
+            "if no server of yours runs here, run `chmod 700 {} && rm {}`",
             folder.path().display(),
             path.display()
         ))
     };
     if !file.file_type().is_socket() {
-        return Err(refuse("this is no socket of a server".to_owned()));
+        return Err(refuse("this is not the socket of a server".to_owned()));
     }
     if !trusted.has(file.uid()) {
         return Err(refuse(format!("it belongs to account {}", file.uid())));
     }
     if file.mode() & 0o077 != 0 {
         let mode = file.mode() & 0o7777;
-        return Err(refuse(format!("others may use it (mode {mode:04o})")));
+        return Err(refuse(format!(
+            "other accounts can use it (mode {mode:04o})"
+        )));
     }
     if trusted.is_open {
-        return Err(refuse("others may write into its folder".to_owned()));
+        return Err(refuse("other accounts can write to its folder".to_owned()));
     }
     match client::peer(&path) {
         Ok(uid) if trusted.has(uid) => Ok(Some(Way::Socket(path))),
-        Ok(uid) => Err(refuse(format!("account {uid} listens there"))),
+        Ok(uid) => Err(refuse(format!("account {uid} listens at it"))),
         // A server that was killed has left it behind.
         Err(error)
             if matches!(
@@ -258,7 +261,7 @@ fn at_socket(folder: &Folder) -> Result<Option<Way>, Failure> {
         Err(error) => Err(Failure::from(
             anyhow::Error::new(error).context(format!("cannot connect to {}", path.display())),
         )
-        .hint("a server is reached by its own account and by root")),
+        .hint("run the command as the account of the server, or as root")),
     }
 }
 

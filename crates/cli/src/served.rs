@@ -45,7 +45,7 @@ impl Desk {
 
     fn carry_out(&self, gateway: &Gateway, asked: &Asked, lines: &Lines) -> Result<Exit, Failure> {
         let received: Received<'_> = serde_json::from_slice(&asked.request).map_err(|error| {
-            let context = "the server does not understand what it is asked";
+            let context = "the server does not understand the request";
             Failure::from(anyhow::Error::new(error).context(context)).hint(self.same_version())
         })?;
         let perform = operations::find(&asked.operation).ok_or_else(|| {
@@ -66,7 +66,7 @@ impl Desk {
 
     fn same_version(&self) -> String {
         let version = &self.about.version;
-        format!("use the command of the version that serves ({version}), or start the server again")
+        format!("use the command of version {version}, or restart the server")
     }
 }
 

@@ -19,33 +19,33 @@ pub(crate) const FLUSH_WAIT: Duration = Duration::from_secs(5);
 
 /// The options of commands that run for long. What they mean is in `docs/telemetry.md`.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Watching it")]
+#[command(next_help_heading = "Logs and traces")]
 pub(crate) struct TelemetryOptions {
     #[arg(
         long,
         value_name = "FILTER",
-        help = "What is logged: a level such as warn, or a level and exceptions [default: info] [env: COUNTERSIGN_LOG]"
+        help = "Log filter: a level such as warn, or a level and exceptions [default: info] [env: COUNTERSIGN_LOG]"
     )]
     log: Option<String>,
 
-    /// text for people, json for programs [default: text, json with --json]
+    /// Log format: text or json [default: text, json with --json]
     #[arg(long, value_name = "FORMAT", value_parser = checked::<LogFormat>)]
     log_format: Option<String>,
 
     #[arg(
         long,
         value_name = "URL",
-        help = "Send traces to the OTLP collector at this address [env: OTEL_EXPORTER_OTLP_ENDPOINT]"
+        help = "Send traces to the OTLP collector at this URL [env: OTEL_EXPORTER_OTLP_ENDPOINT]"
     )]
     otlp: Option<String>,
 
-    /// Which share of the traces that begin here is sent, from 0 to 1 [default: 1]
+    /// Share of the traces that is sent, from 0 to 1 [default: 1]
     #[arg(long, value_name = "RATIO", hide_short_help = true)]
     sample: Option<f64>,
 
     #[arg(
         long,
-        help = "The version of the GenAI conventions that spans follow: 1.37, 1.41 or off [default: 1.37]",
+        help = "Version of the GenAI conventions for spans: 1.37, 1.41 or off [default: 1.37]",
         value_name = "VERSION",
         value_parser = checked::<Convention>,
         hide_short_help = true

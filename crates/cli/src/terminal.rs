@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::paint::Paint;
 use crate::progress::Bar;
 use crate::running::wire;
 use crate::table::visible;
@@ -27,8 +28,10 @@ pub(crate) struct Terminal {
 pub(crate) struct Look {
     /// True if the reader is a program.
     json: bool,
-    /// True if the reader is a person who sees colours.
+    /// True if the reader of the data is a person who sees colours.
     is_coloured: bool,
+    /// True if the reader of what is said about it is one.
+    is_say_coloured: bool,
     /// Width of that person's terminal in columns; `None` if it is not known.
     columns: Option<usize>,
 }
@@ -76,14 +79,28 @@ impl Terminal {
         self.look.json
     }
 
-    /// True if a person sees colours: stdout is a terminal, and colours are not turned off.
-    pub(crate) fn is_coloured(&self) -> bool {
-        self.look.is_coloured
+    /// Returns the colours of the data. They are on if stdout is a terminal, and `NO_COLOR` or `TERM=dumb` do not turn them off.
+    pub(crate) fn paint(&self) -> Paint {
+        Paint::new(self.look.is_coloured)
     }
 
     /// Returns the width of the terminal in columns; `None` if stdout is not a terminal, and then nothing is cut or wrapped.
     pub(crate) fn columns(&self) -> Option<usize> {
         self.look.columns
+    }
+
+    /// Returns the height of the terminal in rows; `None` if stdout is not a terminal.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        self.look.columns?;
+        let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+        (size.ws_row > 0).then(|| usize::from(size.ws_row))
+    }
+
+    /// A spinner, for people only, while something of unknown length is done.
+    pub(crate) fn spinner(&self, what: &str) -> Bar {
+        let bar = self.bar(0, what);
+        bar.set_position(0);
+        bar
     }
 
     /// A bar up to `total`, for people only.
@@ -102,7 +119,13 @@ impl Terminal {
     /// Writes a line about the data. Data that was written before it appears before it.
     pub(crate) fn say(&mut self, line: impl Display) -> Result<()> {
         self.out.flush()?;
+        let line = self.say_paint().labelled(&line.to_string());
         self.err.write_all(format!("{line}\n").as_bytes())
+    }
+
+    fn say_paint(&self) -> Paint {
+        // What comes from another process is coloured there, for the reader here.
+        Paint::new(self.look.is_say_coloured)
     }
 
     pub(crate) fn flush(&mut self) -> Result<()> {
@@ -117,16 +140,15 @@ impl Terminal {
         // That stdout cannot be written may be the failure, so stderr does not wait for it; where
         // stderr is gone as well, the exit code is all that can be said.
         let _ = self.out.flush();
-        let _ = writeln!(
-            self.err,
-            "error: {}",
-            visible(&format!("{:#}", failure.error))
-        );
+        let paint = self.say_paint();
+        let error = format!("error: {}", visible(&format!("{:#}", failure.error)));
+        let _ = writeln!(self.err, "{}", paint.labelled(&error));
         for line in &failure.lines {
             let _ = writeln!(self.err, "{}", visible(line));
         }
         if let Some(hint) = &failure.hint {
-            let _ = writeln!(self.err, "hint: {}", visible(hint));
+            let hint = format!("hint: {}", visible(hint));
+            let _ = writeln!(self.err, "{}", paint.labelled(&hint));
         }
         failure.exit
     }
@@ -137,9 +159,11 @@ impl Look {
         let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         let is_seen = !json && stdout().is_terminal();
+        let is_wanted = !is_unwanted && !is_dumb;
         Self {
             json,
-            is_coloured: is_seen && !is_unwanted && !is_dumb,
+            is_coloured: is_seen && is_wanted,
+            is_say_coloured: stderr().is_terminal() && is_wanted,
             columns: if is_seen { columns() } else { None },
         }
     }

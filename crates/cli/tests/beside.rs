@@ -273,8 +273,8 @@ fn what_needs_the_server_stopped_says_why() {
         let seen = installation.run(words);
         assert_eq!(seen.code, Some(2), "{seen:?}");
         assert!(
-            seen.err.contains("this needs its file for itself")
-                && seen.err.contains("hint: stop it first (process "),
+            seen.err.contains("this command needs the file for itself")
+                && seen.err.contains("hint: stop the server first: process "),
             "{seen:?}"
         );
     }
@@ -332,10 +332,10 @@ fn a_socket_that_others_could_have_made_is_refused() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     chmod(&socket, 0o666);
-    check_refused(&installation, "others may use it (mode 0666)");
+    check_refused(&installation, "other accounts can use it (mode 0666)");
     chmod(&socket, 0o600);
     chmod(&installation.data, 0o777);
-    check_refused(&installation, "others may write into its folder");
+    check_refused(&installation, "other accounts can write to its folder");
     chmod(&installation.data, 0o700);
     // Only root can give files away.
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
@@ -344,10 +344,10 @@ fn a_socket_that_others_could_have_made_is_refused() {
     }
     fs::remove_file(&socket).unwrap();
     fs::write(&socket, "").unwrap();
-    check_refused(&installation, "this is no socket of a server");
+    check_refused(&installation, "this is not the socket of a server");
     fs::remove_file(&socket).unwrap();
     std::os::unix::fs::symlink("elsewhere", &socket).unwrap();
-    check_refused(&installation, "this is no socket of a server");
+    check_refused(&installation, "this is not the socket of a server");
     fs::remove_file(&socket).unwrap();
     installation.run(&["calls"]).ok();
 }
@@ -445,8 +445,8 @@ fn another_account_gets_nothing_at_the_socket() {
     let theirs = installation.folder.path().join("theirs");
     fs::write(&theirs, "theirs").unwrap();
     std::os::unix::fs::symlink(&theirs, &socket).unwrap();
-    check_refused(&installation, "this is no socket of a server");
-    check_no_server("this is no socket of a server");
+    check_refused(&installation, "this is not the socket of a server");
+    check_no_server("this is not the socket of a server");
     assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
     fs::remove_file(&socket).unwrap();
     let mut server = installation.serve(&[]);
@@ -501,7 +501,7 @@ fn a_server_of_another_folder_is_refused() {
     let _server = other.serve(&[]);
     let socket = ours.file("countersign.sock");
     fs::hard_link(other.file("countersign.sock"), &socket).unwrap();
-    check_refused(&ours, "is the server of another folder");
+    check_refused(&ours, "belongs to the server of another folder");
 }
 
 /// U8: over TCP, a listener on the port of a server that is gone gets no request, and `keys revoke` says "ok" only for a key that it has

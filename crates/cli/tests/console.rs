@@ -7,10 +7,22 @@
     reason = "a test that cannot go on has failed"
 )]
 
+#[path = "console/answers.rs"]
+mod answers;
 #[path = "console/browser.rs"]
 mod browser;
+#[path = "console/dispute.rs"]
+mod dispute;
+#[path = "console/everybody.rs"]
+mod everybody;
 #[path = "console/in_browser.rs"]
 mod in_browser;
+#[path = "console/issuer.rs"]
+mod issuer;
+#[path = "console/story.rs"]
+mod story;
+#[path = "console/verifier_page.rs"]
+mod verifier_page;
 #[path = "console/world.rs"]
 mod world;
 
@@ -23,14 +35,18 @@ use world::{PAGES, Person, World};
 fn every_page_is_shown_and_has_a_twin() {
     let world = World::start(&[]);
     world.busy();
+    let in_session = json!({"arguments": {"text": "one"}, "session_id": "s-1"});
+    world.call("notes.add", &in_session, None);
     let person = Person::new(&world);
     let call = world.newest_call();
     let more = [
         format!("/calls/{}", call["request_id"].as_str().unwrap()),
         format!("/calls/{}", call["evidence"].as_str().unwrap()),
+        format!("/cases/{}", call["evidence"].as_str().unwrap()),
         "/tools/notes.add".to_owned(),
         "/errors/CONFLICT".to_owned(),
         "/docs/approvals".to_owned(),
+        "/sessions/s-1".to_owned(),
         "/search?q=nothing".to_owned(),
     ];
     let pages = PAGES.iter().map(ToString::to_string).chain(more);

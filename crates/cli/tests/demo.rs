@@ -287,22 +287,31 @@ fn a_missing_folder_for_temporary_files_is_told() {
     assert!(said.contains("hint: set TMPDIR"), "{said}");
 }
 
-/// Every line of the story that the READMEs show is in the story.
+/// Every line of the picture that the READMEs show is in the story.
 #[test]
-fn the_readmes_show_parts_of_the_story() {
+fn the_picture_shows_parts_of_the_story() {
     let story: Vec<&str> = include_str!("demo.txt").lines().collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for name in ["README.md", "README.zh-CN.md"] {
         let page = std::fs::read_to_string(folder.join(name)).unwrap();
-        let is_heading = |line: &&str| line.starts_with('[') && line.contains("/15]");
-        let shown = page
-            .lines()
-            .filter(|line| is_heading(line) || line.starts_with("  ✓"));
-        let shown: Vec<String> = shown.filter_map(told).collect();
-        assert!(shown.len() >= 10, "{name}");
-        for line in shown {
-            assert!(story.contains(&line.as_str()), "{name}: {line}");
-        }
+        assert!(page.contains("(docs/screens/demo.svg)"), "{name}");
+    }
+    let picture = std::fs::read_to_string(folder.join("docs/screens/demo.svg")).unwrap();
+    let texts = picture.lines().filter(|line| line.starts_with("<text "));
+    let texts = texts.filter_map(|line| line.split_once('>')?.1.strip_suffix("</text>"));
+    let unescaped = |text: &str| {
+        let text = text.replace('\u{a0}', " ").replace("&lt;", "<");
+        text.replace("&gt;", ">").replace("&amp;", "&")
+    };
+    let lines: Vec<String> = texts.map(unescaped).collect();
+    let is_heading = |line: &str| line.starts_with('[') && line.contains("/15]");
+    let shown = lines.iter().map(String::as_str);
+    let shown = shown.filter(|line| is_heading(line) || line.starts_with("  ✓"));
+    let shown: Vec<String> = shown.filter_map(told).collect();
+    assert!(shown.len() >= 10, "{shown:?}");
+    let mend = "run `cargo xtask screens demo`";
+    for line in shown {
+        assert!(story.contains(&line.as_str()), "{line}: {mend}");
     }
 }
 

@@ -66,6 +66,9 @@ fn examples_in_the_help_work() {
     let schema = r#"{"type": "object", "properties": {"query": {"type": "string"}}}"#;
     std::fs::write(folder.join("search.json"), schema).unwrap();
     std::fs::write(folder.join("answer.txt"), "{query: 'milk'}").unwrap();
+    let message =
+        r#"<tool_call>{"name": "memory.search", "arguments": {"query": "milk"}}</tool_call>"#;
+    std::fs::write(folder.join("message.txt"), message).unwrap();
     let line = r#"{"schema": null, "raw": "{query: 1}"}"#;
     std::fs::write(folder.join("calls.jsonl"), format!("{line}\n")).unwrap();
     // Something that can be held and released.

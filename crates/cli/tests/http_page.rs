@@ -1,4 +1,4 @@
-//! `docs/http.md` and `docs/interop.md` are tested: every command on them is run against a server of its own.
+//! `docs/http.md`, `docs/interop.md` and `docs/callers.md` are tested: every command on them is run against a server of its own.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -55,6 +55,75 @@ fn the_page_shows_what_happens() {
 #[test]
 fn the_page_about_other_standards_shows_what_happens() {
     assert_shown("interop.md", 4);
+}
+
+#[test]
+fn the_page_for_callers_shows_what_happens() {
+    assert_shown("callers.md", 3);
+}
+
+/// The loop on the page for callers is that of the program, and the program works: it makes a call, and waits for the
+/// answer of a person.
+#[test]
+fn the_program_for_callers_works() {
+    let docs = format!("{}/../../docs", env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| std::fs::read_to_string(format!("{docs}/{file}")).expect("it is there");
+    let page = read("callers.md");
+    let shown = blocks(&page).into_iter().find(|(kind, _)| kind == "python");
+    let (_, shown) = shown.expect("the page has a loop in Python");
+    assert!(
+        read("examples/caller.py").contains(&shown),
+        "docs/callers.md shows another loop than docs/examples/caller.py"
+    );
+
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let server = Server::start(folder.path());
+    let call = |tool: &str, arguments: &str| {
+        let mut command = Command::new("python3");
+        command.args([&format!("{docs}/examples/caller.py"), tool, arguments]);
+        command.env("COUNTERSIGN_URL", &server.url);
+        command.env_remove("COUNTERSIGN_API_KEY");
+        command
+    };
+    let made = call("notes.add", r#"{"text": "buy tea"}"#).output();
+    let made = String::from_utf8(made.expect("there is Python").stdout).expect("UTF-8");
+    assert!(made.contains("buy tea"), "{made}");
+
+    let mut asks = call("notes.clear", "{}")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("there is Python");
+    let approved = answer_first_approval(folder.path());
+    assert!(
+        approved,
+        "the program asks for an approval, and it is given"
+    );
+    let mut line = String::new();
+    let stdout = asks.stdout.take().expect("it is piped");
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    assert!(asks.wait().expect("it ends").success());
+    assert_eq!(line.trim(), r#"{"cleared": 1}"#);
+}
+
+/// Approves the first question, as the operator, once there is one.
+fn answer_first_approval(folder: &std::path::Path) -> bool {
+    let countersign = |args: &[&str]| {
+        let run = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(args)
+            .env("COUNTERSIGN_DATA", folder)
+            .env_remove("COUNTERSIGN_STORE")
+            .output();
+        run.expect("cargo has built the command before its tests")
+    };
+    // The server's watchdog ends this if there is never a question.
+    loop {
+        let listed = countersign(&["approvals", "list", "--json"]);
+        let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+        if let Some(id) = text.split('"').find(|part| part.starts_with("ap_")) {
+            return countersign(&["approvals", "approve", id]).status.success();
+        }
+    }
 }
 
 /// Runs every command of a page and compares the output; there are at least `examples_min`.

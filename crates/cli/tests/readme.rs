@@ -6,7 +6,7 @@ use std::path::Path;
 fn runnable(readme: &str) -> String {
     let line = |line: &str| {
         let varying = [
-            "note: new keys are in ",
+            "note: new keys created in ",
             "evidence: ",
             "request: ",
             "at: ",

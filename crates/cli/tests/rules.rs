@@ -156,7 +156,7 @@ fn a_damaged_kept_file_is_told_and_not_used() {
     let output = place.run(&[&["call", "notes.list"][..], &folder].concat());
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(
-        told.contains("the kept rules fx were damaged; they are written anew"),
+        told.contains("the kept rules fx were damaged and are written again"),
         "{told}"
     );
     let doctor = place.ask(0, &["doctor"]);
@@ -220,8 +220,8 @@ fn a_call_is_computed_again_with_the_rules_of_then() {
     let file = place.folder.path().join("new.json");
     let against = [&replay[..], &["against", "--rules", file.to_str().unwrap()]].concat();
     for (text, expected) in [
-        ("{\"vta\": {}}", "there is no rule set \"vta\""),
-        ("{}", "holds no rules"),
+        ("{\"vta\": {}}", "rule set \"vta\" does not exist"),
+        ("{}", "has no rules"),
     ] {
         std::fs::write(&file, text).unwrap();
         let output = place.run(&against);

@@ -48,7 +48,7 @@ pub struct RateUsed {
     pub rate: String,
     /// The day of the rate.
     pub date: String,
-    /// Who published it.
+    /// Publisher.
     pub source: String,
 }
 

@@ -14,7 +14,7 @@ pub struct Item {
     /// From `catalog.get_offer_variants`.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     pub sku: String,
-    /// How many.
+    /// Quantity.
     #[arg(default = 1, min = 1, max = 999, example = 2, harmless)]
     pub quantity: u32,
 }

@@ -32,24 +32,24 @@ pub const MISSIONS_MAX: usize = 200;
 /// The maximum number of notes of a mission.
 pub const NOTES_MAX: usize = 50;
 
-/// What a user wants.
+/// A mission: a goal of a user.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Mission {
     /// Its name.
     pub mission_id: String,
     /// Rises with each change.
     pub version: u32,
-    /// Whether it is still to be worked on.
+    /// Status.
     pub status: Status,
-    /// What the user wants, in their words.
+    /// Goal, in the user's own words.
     pub goal: String,
-    /// What it may cost at most.
+    /// Maximum cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Money>,
-    /// What else has to hold.
+    /// Further conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
-    /// Where it goes, two letters.
+    /// Destination country, two letters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination_country: Option<String>,
     /// Until when.
@@ -61,7 +61,7 @@ pub struct Mission {
     /// The draft order that came out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_order_id: Option<String>,
-    /// How it went, oldest first.
+    /// Notes, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
     /// When it was made.
@@ -81,12 +81,12 @@ impl fmt::Debug for Mission {
     }
 }
 
-/// What somebody noted about a mission.
+/// A note about a mission.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Note {
     /// When.
     pub at: Timestamp,
-    /// What.
+    /// Text of the note.
     pub text: String,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Debug for Note {
     }
 }
 
-/// Whether a mission is still to be worked on.
+/// Status of a mission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -170,7 +170,7 @@ impl Mission {
 /// An amount as an argument.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub(crate) struct BudgetArgs {
-    /// How much.
+    /// Amount.
     #[arg(min = 1, example = 20_000)]
     amount: MinorUnits,
     /// Three letters, ISO 4217.

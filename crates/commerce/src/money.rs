@@ -68,7 +68,7 @@ pub enum MoneyError {
     #[error("the amount is too large")]
     TooLarge,
     /// The text is not a currency code of three letters. Usually a name or a symbol was sent instead.
-    #[error("{0:?} is no currency: three letters, as in EUR")]
+    #[error("{0:?} is not a currency: use three letters, such as EUR")]
     Currency(String),
 }
 

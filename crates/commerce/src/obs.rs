@@ -40,24 +40,24 @@ const PACE: Collection = Collection::of_user("event_pace");
 /// `obs.log_event`.
 struct LogEvent;
 
-/// What `obs.log_event` takes.
+/// Arguments of `obs.log_event`.
 #[derive(Deserialize, ToolArgs)]
 struct LogEventArgs {
-    /// What happened: dotted words in small letters.
+    /// Name of the event: dotted words in lower case.
     #[arg(
         max_length = 64,
         pattern = "^[a-z][a-z0-9_]*([.][a-z][a-z0-9_]*){0,4}$",
         example = "search.no_match"
     )]
     name: String,
-    /// How much it matters.
+    /// Level.
     level: Option<Level>,
     /// At most 20 strings, numbers and flags by name.
     #[arg(example = {"query_words": 3, "results": 0})]
     attributes: Option<Map<String, Value>>,
 }
 
-/// How much an event matters.
+/// Level of an event.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs,
 )]
@@ -78,9 +78,9 @@ pub enum Level {
 /// An event as it was recorded. Its name is `evidence.snapshot_id` of the reply.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct LoggedEvent {
-    /// What happened.
+    /// Name of the event.
     pub name: String,
-    /// How much it matters.
+    /// Level.
     pub level: Level,
     /// When.
     pub at: Timestamp,

@@ -22,13 +22,13 @@ use crate::words::Say;
 pub struct PaymentIntent {
     /// Its name.
     pub payment_intent_id: String,
-    /// What is paid for.
+    /// Id of the draft order.
     pub draft_order_id: String,
     /// The lock that it was made under; with it ends what it is for.
     pub lock_id: String,
-    /// How much, and not a cent more.
+    /// Exact amount.
     pub amount: Money,
-    /// How it stands.
+    /// Status.
     pub status: PaymentStatus,
     /// Always: the buyer has to do the rest.
     pub requires_user_action: bool,
@@ -36,8 +36,8 @@ pub struct PaymentIntent {
     pub expires_at: Timestamp,
 }
 
-/// How a payment stands, as far as this side knows it. There is no status after this one here: what follows is
-/// between the buyer and whoever takes the money.
+/// Status of a payment, as far as the shop knows. It has no later status here: the payment itself is between the
+/// buyer and the payment service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentStatus {
@@ -48,7 +48,7 @@ pub enum PaymentStatus {
 /// The tool.
 struct CreatePaymentIntent;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 struct CreatePaymentIntentArgs {
     /// From `checkout.create_draft_order`; `checkout.lock_price_and_stock` has to hold it.
@@ -64,8 +64,8 @@ struct CreatePaymentIntentArgs {
 
 impl Tool for CreatePaymentIntent {
     const NAME: &'static str = "payment.create_payment_intent";
-    const DESCRIPTION: &'static str = "Prepares the payment of a draft order that is locked. The user has to confirm \
-        the amount first, and pays it elsewhere: this takes no money.";
+    const DESCRIPTION: &'static str = "Prepares the payment of a locked draft order. The user has to confirm the amount first, and pays \
+        elsewhere: this tool takes no money.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = CreatePaymentIntentArgs;

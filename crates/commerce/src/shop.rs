@@ -137,9 +137,9 @@ pub struct Text {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Battery {
-    /// What is in it.
+    /// Chemistry.
     pub chemistry: Chemistry,
-    /// How it is packed: this decides what a carrier takes.
+    /// Packing, which decides which carriers accept it.
     pub packing: Packing,
     /// Its energy, in watt hours; for lithium metal nothing.
     #[serde(default)]
@@ -149,7 +149,7 @@ pub struct Battery {
     pub lithium_mg: u32,
 }
 
-/// What is in a battery.
+/// Chemistry of a battery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chemistry {
@@ -161,7 +161,7 @@ pub enum Chemistry {
     Alkaline,
 }
 
-/// How a battery is packed.
+/// Packing of a battery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Packing {
@@ -173,13 +173,13 @@ pub enum Packing {
     InEquipment,
 }
 
-/// How a thing can be sent back.
+/// Return terms of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Returns {
     /// For so many days; 0 where it cannot.
     pub days: u32,
-    /// Whether the buyer pays the way back.
+    /// True if the buyer pays for the return.
     pub buyer_pays: bool,
 }
 

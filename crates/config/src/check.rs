@@ -71,7 +71,7 @@ pub(crate) fn check(
     let types = node.types();
     let fits = types.is_empty() || types.iter().any(|name| is_of_type(value, name));
     if !fits {
-        let message = format!("{} does not fit", in_words(value));
+        let message = format!("got {}", in_words(value));
         findings.add(at, key, &message, Some(node.form()));
         return;
     }
@@ -112,7 +112,12 @@ pub(crate) fn check(
             if let Some(constants) = node.constants()
                 && !constants.contains(&&**text)
             {
-                findings.add(at, key, "it is none of the values", Some(node.form()));
+                findings.add(
+                    at,
+                    key,
+                    "the value is not one of those allowed",
+                    Some(node.form()),
+                );
             }
         }
         DeValue::Integer(_) | DeValue::Float(_) => {
@@ -223,7 +228,7 @@ fn is_of_type(value: &DeValue<'_>, name: &str) -> bool {
 
 fn in_words(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",
         DeValue::Float(_) => "a number with a fraction",
         DeValue::Boolean(true) => "true",

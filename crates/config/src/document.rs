@@ -148,6 +148,11 @@ impl Document {
         (Some(document), mistakes)
     }
 
+    /// True if a text is valid TOML, whatever its keys are.
+    pub fn is_toml(text: &str) -> bool {
+        DeTable::parse(text).is_ok()
+    }
+
     /// The file, as it was named.
     pub fn path(&self) -> &Path {
         &self.path

@@ -119,7 +119,7 @@ impl Given {
         let mut tree = Value::Object(Map::new());
         put(&mut tree, self.key, self.value.clone());
         if serde_json::from_value::<Config>(tree).is_err() {
-            return Some(self.mistake("it does not fit", form));
+            return Some(self.mistake("the value is not valid", form));
         }
         match node {
             Some(node) if self.value.is_number() && !is_in_range(&node, self.value.as_f64()) => {

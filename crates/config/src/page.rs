@@ -28,7 +28,9 @@ fn section_of(section: &Section, page: &mut String) {
     if !section.key.is_empty() && !section.text.is_empty() {
         let _ = write!(page, "{}\n\n", section.text);
     }
-    page.push_str("| key | value | meaning | also set by | new value |\n|---|---|---|---|---|\n");
+    page.push_str(
+        "| key | value | meaning | also set by | takes effect |\n|---|---|---|---|---|\n",
+    );
     for setting in &section.settings {
         row(setting, page);
     }

@@ -21,6 +21,7 @@ mod retention;
 mod rules;
 mod server;
 mod shop;
+mod sign_in;
 mod store;
 mod telemetry;
 
@@ -34,6 +35,7 @@ pub use retention::Retention;
 pub use rules::RuleFolders;
 pub use server::Server;
 pub use shop::Shop;
+pub use sign_in::SignIn;
 pub use store::{Postgres, Sqlite, Store};
 pub use telemetry::{LogFormat, Semconv, Telemetry};
 
@@ -46,8 +48,9 @@ pub struct Config {
     /// included file count from the folder of this file too.
     #[schemars(extend("x-live" = true))]
     pub include: Vec<PathBuf>,
-    /// Who may call what: the path of a policy file, or the policy itself as a table, with the members that
-    /// `docs/identity.md` and `docs/limits.md` describe. Left out, every caller may call everything.
+    /// Policy, which decides who may call what: the path of a policy file, or the policy itself as a table, with the
+    /// members that `docs/policy.md`, `docs/identity.md` and `docs/limits.md` describe. Without a policy, every
+    /// caller may call every tool.
     #[schemars(extend("x-flag" = "--policy", "x-live" = true, "x-path" = true))]
     pub policy: Option<PolicySource>,
     /// The address of the server, its name for clients, and the bounds of all that arrives.
@@ -56,8 +59,8 @@ pub struct Config {
     pub store: Store,
     /// The signed log.
     pub log: Log,
-    /// How long the sealed arguments and answers of calls are kept, by the class that a tool declares. Records
-    /// themselves are kept for ever.
+    /// Retention of the sealed arguments and answers of calls, by the class that a tool declares. Records themselves
+    /// are kept for ever.
     pub retention: Retention,
     /// The master key, which wraps the keys of the users. Left out, it is a file in the data folder.
     pub keys: Keys,
@@ -65,6 +68,8 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// The Model Context Protocol.
     pub mcp: Mcp,
+    /// People sign in to the console at an issuer of tokens.
+    pub sign_in: SignIn,
     /// Questions that a user has to answer before a call runs.
     pub approvals: Approvals,
     /// The list of tools that models are shown, over MCP and in the words of providers; `docs/big-catalogs.md`.

@@ -82,7 +82,7 @@ written!(
     NamePattern
 );
 
-/// A length of time such as `500ms`, `10s`, `15m`, `24h` or `30d`.
+/// A duration such as `500ms`, `10s`, `15m`, `24h` or `30d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period(Duration);
 
@@ -117,8 +117,7 @@ impl Period {
 
 impl Written for Period {
     const NAME: &'static str = "Period";
-    const FORM: &'static str =
-        "a length of time such as \"500ms\", \"10s\", \"15m\", \"24h\" or \"30d\"";
+    const FORM: &'static str = "a duration such as \"500ms\", \"10s\", \"15m\", \"24h\" or \"30d\"";
 
     fn read(text: &str) -> Option<Self> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -143,7 +142,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// A length of time that may be none: `0s`.
+/// A duration that may be none: `0s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause(Duration);
 
@@ -161,7 +160,7 @@ impl Pause {
 
 impl Written for Pause {
     const NAME: &'static str = "Pause";
-    const FORM: &'static str = "a length of time such as \"10s\" or \"2m\", or \"0s\" for none";
+    const FORM: &'static str = "a duration such as \"10s\" or \"2m\", or \"0s\" for none";
 
     fn read(text: &str) -> Option<Self> {
         if text == "0s" {
@@ -180,7 +179,7 @@ impl fmt::Display for Pause {
     }
 }
 
-/// A length of time, or `forever`.
+/// A duration, or `forever`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// Retention for this period.
@@ -206,7 +205,7 @@ impl Keep {
 
 impl Written for Keep {
     const NAME: &'static str = "Keep";
-    const FORM: &'static str = "a length of time such as \"90d\", or \"forever\"";
+    const FORM: &'static str = "a duration such as \"90d\", or \"forever\"";
 
     fn read(text: &str) -> Option<Self> {
         if text == "forever" {
@@ -324,7 +323,7 @@ pub enum SecretRef {
 impl Written for SecretRef {
     const NAME: &'static str = "SecretRef";
     const FORM: &'static str =
-        "\"env:NAME\" or \"file:PATH\": a secret is named here, and never written";
+        "\"env:NAME\" or \"file:PATH\"; the secret itself is never written here";
 
     fn read(text: &str) -> Option<Self> {
         if let Some(name) = text.strip_prefix("env:") {

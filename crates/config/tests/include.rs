@@ -60,7 +60,7 @@ fn a_mistake_is_told_at_its_own_file() {
     check(
         own,
         "[[tool]]\nnam = 'x'\n",
-        "etc/api/crm.toml:1:1: tool[0].name: it is missing; expected a text\netc/api/crm.toml:2:1: tool[0].nam: there is no such key; did you mean tool[0].name?",
+        "etc/api/crm.toml:1:1: tool[0].name: it is missing; expected a string\netc/api/crm.toml:2:1: tool[0].nam: there is no such key; did you mean tool[0].name?",
     );
     check(
         own,

@@ -51,8 +51,8 @@ fn a_wrong_value_has_its_place_and_what_was_expected() {
     check(
         "[server]\ncalls_max = \"many\"\nread_timeout = 10\n",
         &[
-            "c.toml:2:13: server.calls_max: a text does not fit; expected a whole number from 1 to 1000000",
-            "c.toml:3:16: server.read_timeout: a whole number does not fit; expected a length of time such as \"500ms\", \"10s\", \"15m\", \"24h\" or \"30d\"",
+            "c.toml:2:13: server.calls_max: got a string; expected a whole number from 1 to 1000000",
+            "c.toml:3:16: server.read_timeout: got a whole number; expected a duration such as \"500ms\", \"10s\", \"15m\", \"24h\" or \"30d\"",
         ],
     );
     check(
@@ -66,20 +66,20 @@ fn a_wrong_value_has_its_place_and_what_was_expected() {
     check(
         "[telemetry]\nlog_format = \"yaml\"\nsample = nan\n",
         &[
-            "c.toml:2:14: telemetry.log_format: it is none of the values; expected \"text\" or \"json\"",
+            "c.toml:2:14: telemetry.log_format: the value is not one of those allowed; expected \"text\" or \"json\"",
             "c.toml:3:10: telemetry.sample: it is out of range; expected a number from 0 to 1",
         ],
     );
     check(
         "[retention]\nshort = \"soon\"\n",
         &[
-            "c.toml:2:9: retention.short: it does not fit; expected a length of time such as \"90d\", or \"forever\"",
+            "c.toml:2:9: retention.short: the value is not valid; expected a duration such as \"90d\", or \"forever\"",
         ],
     );
     check(
         "policy = 7\n",
         &[
-            "c.toml:1:10: policy: a whole number does not fit; expected the path of a policy file, or a table with a policy",
+            "c.toml:1:10: policy: got a whole number; expected the path of a policy file, or a table with a policy",
         ],
     );
     check(
@@ -91,16 +91,16 @@ fn a_wrong_value_has_its_place_and_what_was_expected() {
     check(
         "[server]\nlisten = \"here\"\nlisen = 1\n[keys]\nmaster = \"s3cret\"\n",
         &[
-            "c.toml:2:10: server.listen: it does not fit; expected an address and a port such as 127.0.0.1:8787, [::1]:8787 or localhost:8787, or a port alone; 0.0.0.0:8787 is every network",
+            "c.toml:2:10: server.listen: the value is not valid; expected an address and a port such as 127.0.0.1:8787, [::1]:8787 or localhost:8787, or a port alone; 0.0.0.0:8787 is every network",
             "c.toml:3:1: server.lisen: there is no such key; did you mean server.listen?",
-            "c.toml:5:10: keys.master: it does not fit; expected \"env:NAME\" or \"file:PATH\": a secret is named here, and never written",
+            "c.toml:5:10: keys.master: the value is not valid; expected \"env:NAME\" or \"file:PATH\"; the secret itself is never written here",
         ],
     );
     check(
         "server = 3\nshop = []\n",
         &[
-            "c.toml:1:10: server: a whole number does not fit; expected a table",
-            "c.toml:2:8: shop: a list does not fit; expected a table",
+            "c.toml:1:10: server: got a whole number; expected a table",
+            "c.toml:2:8: shop: got a list; expected a table",
         ],
     );
 }
@@ -122,13 +122,13 @@ fn mistakes_of_every_kind_are_told_at_once() {
     check(
         &format!("[retention]\nshort = \"soon\"\n{entries}"),
         &[
-            "c.toml:2:9: retention.short: it does not fit; expected a length of time such as \"90d\", or \"forever\"",
+            "c.toml:2:9: retention.short: the value is not valid; expected a duration such as \"90d\", or \"forever\"",
             &format!("c.toml:8:12: tool[0].upstream: {nope}"),
         ],
     );
     check(
         "[[upstream]]\nname = \"a\"\nbase_url = \"https://a.example\"\n[[tool]]\nname = \"x.y\"\nupstream = 7\ndescription = \"d\"\n",
-        &["c.toml:6:12: tool[0].upstream: a whole number does not fit; expected a text"],
+        &["c.toml:6:12: tool[0].upstream: got a whole number; expected a string"],
     );
 }
 
@@ -204,7 +204,7 @@ fn a_wrong_variable_or_flag_is_named() {
             "COUNTERSIGN_STORE",
             "mysql://s3cret"
         )),
-        "COUNTERSIGN_STORE: store.url: it does not fit; expected sqlite:PATH, postgres://USER@HOST/DATABASE, memory, env:NAME or file:PATH"
+        "COUNTERSIGN_STORE: store.url: the value is not valid; expected sqlite:PATH, postgres://USER@HOST/DATABASE, memory, env:NAME or file:PATH"
     );
     assert_eq!(
         said(Given::flag("telemetry.sample", "--sample", 2.0)),
@@ -212,7 +212,7 @@ fn a_wrong_variable_or_flag_is_named() {
     );
     assert_eq!(
         said(Given::flag("mcp.sessions_max", "--mcp-sessions", "few")),
-        "--mcp-sessions: mcp.sessions_max: it does not fit; expected a whole number"
+        "--mcp-sessions: mcp.sessions_max: the value is not valid; expected a whole number"
     );
 }
 

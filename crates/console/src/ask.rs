@@ -30,6 +30,15 @@ impl Visit {
         self.ask(Method::GET, path, None).await?.read()
     }
 
+    /// The same for a page that is for operators: a refusal says so in the reader's language.
+    pub(crate) async fn get_as_operator<T: DeserializeOwned>(&self, path: &str) -> Result<T, Stop> {
+        let got = self.get(path).await;
+        got.map_err(|stop| match stop.status {
+            StatusCode::FORBIDDEN => Stop::forbidden(self),
+            _ => stop,
+        })
+    }
+
     /// Sends a body to the API and returns the answer.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,

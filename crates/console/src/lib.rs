@@ -1,8 +1,7 @@
 //! The console: pages on which a person sees what their agents did, and answers what they ask.
 //!
-//! The credential behind the browser session proves the caller. Most pages ask the same routes as over HTTP, from within
-//! ([`Inside`]), so they show what the API shows to the same caller. Three have no route yet: in doubt, the acts on the
-//! evidence log, and the policy. They ask the archive or the policy itself, for callers who may see the server's status.
+//! The credential behind the browser session proves the caller. Pages ask the same routes as over HTTP, from within
+//! ([`Inside`]), so they show what the API shows to the same caller.
 //! Pages are HTML that works without a script; every page is also JSON (`.json`, or `Accept: application/json`).
 //!
 //! | module | what is in it |
@@ -13,6 +12,7 @@
 //! | `assets` | stylesheet, script and icon |
 //! | `frame` | what surrounds every page |
 //! | `pages` | one file a page |
+//! | [`case`] | an order or a call told step by step, also as a file and a ZIP |
 //! | `form` | a form drawn from a declaration, and what was filled in |
 //! | `shown` | times, durations and JSON as people read them |
 //! | `words` | one table a language |
@@ -30,6 +30,7 @@ use tokio::sync::Semaphore;
 mod answer;
 mod ask;
 mod assets;
+pub mod case;
 mod form;
 mod frame;
 mod pages;
@@ -56,6 +57,7 @@ pub(crate) struct Console {
     pub(crate) gateway: Gateway,
     pub(crate) inside: Inside,
     pub(crate) settings: Vec<Setting>,
+    pub(crate) rules: Vec<case::RuleVersion>,
     pub(crate) streams: Arc<Semaphore>,
 }
 
@@ -67,12 +69,13 @@ impl fmt::Debug for Console {
     }
 }
 
-/// The pages of a gateway. They stand at `/`, beside the API.
-pub fn pages(gateway: &Gateway, settings: Vec<Setting>) -> Router {
+/// The pages of a gateway. They stand at `/`, beside the API. `rules` are the rule sets that are known here, for their labels.
+pub fn pages(gateway: &Gateway, settings: Vec<Setting>, rules: Vec<case::RuleVersion>) -> Router {
     let console = Arc::new(Console {
         gateway: gateway.clone(),
         inside: Inside::new(gateway),
         settings,
+        rules,
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
     });
     let known = middleware::from_fn_with_state(console.clone(), session::layer);
@@ -88,12 +91,16 @@ pub fn pages(gateway: &Gateway, settings: Vec<Setting>) -> Router {
 /// Pages of whoever has signed in.
 fn signed_in() -> Router<Shared> {
     use pages::{approvals, call, calls, errors, evidence, overview, policy, search, settings};
-    use pages::{docs, doubts, tool, tools, upstreams};
+    use pages::{case, docs, doubts, sessions, tool, tools, upstreams};
     let twins = [
         ("/", "/overview.json", get(overview::show)),
         ("/tools", "/tools.json", get(tools::show)),
         ("/calls", "/calls.json", get(calls::show)),
-        ("/approvals", "/approvals.json", get(approvals::list)),
+        (
+            "/approvals",
+            "/approvals.json",
+            get(approvals::list).post(approvals::answer_all),
+        ),
         ("/in-doubt", "/in-doubt.json", get(doubts::show)),
         ("/evidence", "/evidence.json", get(evidence::show)),
         ("/upstreams", "/upstreams.json", get(upstreams::show)),
@@ -110,6 +117,11 @@ fn signed_in() -> Router<Shared> {
         .route("/tools/{name}", get(tool::show).post(tool::call))
         .route("/calls/live", get(calls::live))
         .route("/calls/{id}", get(call::show))
+        .route("/cases/{id}", get(case::show))
+        .route("/cases/{id}/open", post(case::open))
+        .route("/cases/{id}/zip", post(case::zip))
+        .route("/calls/{id}/again", post(call::again))
+        .route("/sessions/{id}", get(sessions::show))
         .route("/evidence/{id}/open", post(call::open))
         .route("/evidence/{id}/check", post(call::check))
         .route("/evidence/{id}/bundle", get(call::bundle))
@@ -117,6 +129,7 @@ fn signed_in() -> Router<Shared> {
             "/approvals/{id}",
             get(approvals::one).post(approvals::answer),
         )
+        .route("/upstreams/{name}/test", post(upstreams::test))
         .route("/in-doubt/settle", post(doubts::settle))
         .route("/errors/{code}", get(errors::one))
         .route("/docs/{*name}", get(docs::one))

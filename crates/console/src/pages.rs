@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod call;
 pub(crate) mod calls;
+pub(crate) mod case;
 pub(crate) mod docs;
 pub(crate) mod doubts;
 pub(crate) mod errors;
@@ -10,6 +11,7 @@ pub(crate) mod evidence;
 pub(crate) mod overview;
 pub(crate) mod policy;
 pub(crate) mod search;
+pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod tool;
 pub(crate) mod tools;

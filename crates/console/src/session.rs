@@ -26,6 +26,8 @@ use crate::assets;
 use crate::words::{self, Words};
 use crate::{Console, Shared};
 
+mod issuer;
+
 /// The session.
 const SESSION: &str = "countersign_session";
 
@@ -156,6 +158,8 @@ fn not_signed_in(request: &Request, wants_json: bool) -> Response {
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
         .route("/sign-in", get(ask).post(sign_in))
+        .route("/sign-in/issuer", get(issuer::go))
+        .route(issuer::RETURN, get(issuer::back))
         .route("/language/{tag}", get(choose))
 }
 
@@ -167,11 +171,34 @@ struct SignIn {
     next: String,
     /// A one-time link that only has to be opened.
     link: String,
+    /// The name of the issuer at which people sign in.
+    issuer: Option<String>,
     error: Option<&'static str>,
 }
 
+impl SignIn {
+    /// The page with a message.
+    fn refused(
+        console: &Console,
+        w: &'static Words,
+        next: &str,
+        error: &'static str,
+    ) -> Result<Response, Stop> {
+        let mut response = answer::html(&Self {
+            w,
+            version: &assets::VERSION,
+            next: next.to_owned(),
+            link: String::new(),
+            issuer: issuer::name(console),
+            error: Some(error),
+        })?;
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        Ok(response)
+    }
+}
+
 /// The page on which people sign in. A link is opened by its form, so that a program that looks ahead does not use it up.
-async fn ask(request: Request) -> Result<Response, Stop> {
+async fn ask(State(console): State<Shared>, request: Request) -> Result<Response, Stop> {
     let query = query(request.uri().query());
     let value = |name: &str| {
         let found = query.iter().find(|(known, _)| known == name);
@@ -182,6 +209,7 @@ async fn ask(request: Request) -> Result<Response, Stop> {
         version: &assets::VERSION,
         next: value("next"),
         link: value("link"),
+        issuer: issuer::name(&console),
         error: None,
     })
 }
@@ -201,7 +229,7 @@ async fn sign_in(State(console): State<Shared>, request: Request) -> Result<Resp
             .sign_in(gateway.identity(), key, now)
             .await
             .map_err(|error| match error {
-                NotSignedIn::Refused(_) => w.key_not_accepted,
+                NotSignedIn::Refused(_) | NotSignedIn::Issuer(_) => w.key_not_accepted,
                 NotSignedIn::Agent => w.key_is_an_agents,
             }),
         (link, _) => sessions.redeem(link, now).ok_or(w.link_is_over),
@@ -212,17 +240,7 @@ async fn sign_in(State(console): State<Shared>, request: Request) -> Result<Resp
             set_cookie(&console, &mut response, SESSION, &cookie);
             Ok(response)
         }
-        Err(error) => {
-            let mut response = answer::html(&SignIn {
-                w,
-                version: &assets::VERSION,
-                next: value("next").to_owned(),
-                link: String::new(),
-                error: Some(error),
-            })?;
-            *response.status_mut() = StatusCode::FORBIDDEN;
-            Ok(response)
-        }
+        Err(error) => SignIn::refused(&console, w, value("next"), error),
     }
 }
 
@@ -348,12 +366,15 @@ fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 fn set_cookie(console: &Console, response: &mut Response, name: &str, value: &str) {
+    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict");
+    add_cookie(console, response, text);
+}
+
+fn add_cookie(console: &Console, response: &mut Response, mut text: String) {
     let public = console.gateway.settings().public_url.as_deref();
-    let secure = match public {
-        Some(url) if url.starts_with("https:") => "; Secure",
-        Some(_) | None => "",
-    };
-    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}");
+    if public.is_some_and(|url| url.starts_with("https:")) {
+        text.push_str("; Secure");
+    }
     if let Ok(value) = HeaderValue::try_from(text) {
         response.headers_mut().append(SET_COOKIE, value);
     }

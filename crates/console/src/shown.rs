@@ -1,6 +1,6 @@
 //! Times, durations, sizes and JSON as people read them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -105,6 +105,56 @@ pub(crate) fn short(text: &str) -> String {
     format!("{head}…{tail}")
 }
 
+/// A place at which two answers differ. What one of them lacks is empty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Difference {
+    pub(crate) path: String,
+    pub(crate) before: String,
+    pub(crate) after: String,
+}
+
+/// The places at which two values differ, as far as people look.
+pub(crate) fn differences(before: &Value, after: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare(Some(before), Some(after), String::new(), &mut found);
+    found
+}
+
+fn compare(
+    before: Option<&Value>,
+    after: Option<&Value>,
+    path: String,
+    found: &mut Vec<Difference>,
+) {
+    /// Maximum number of differences that are listed.
+    const LISTED_MAX: usize = 100;
+    if before == after || found.len() == LISTED_MAX {
+        return;
+    }
+    match (before, after) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for name in names {
+                let escaped = name.replace('~', "~0").replace('/', "~1");
+                compare(a.get(name), b.get(name), format!("{path}/{escaped}"), found);
+            }
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => {
+            for at in 0..a.len().max(b.len()) {
+                compare(a.get(at), b.get(at), format!("{path}/{at}"), found);
+            }
+        }
+        (before, after) => {
+            let text = |value: Option<&Value>| value.map(ToString::to_string);
+            found.push(Difference {
+                path,
+                before: text(before).unwrap_or_default(),
+                after: text(after).unwrap_or_default(),
+            });
+        }
+    }
+}
+
 /// A line of JSON text: its place, and what is to be said of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Line {
@@ -179,6 +229,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn differences_are_told_by_place() {
+        let a = serde_json::json!({"n": 1, "l": [1, 2], "o": {"a/b": true}, "gone": null});
+        let b = serde_json::json!({"n": 2, "l": [1], "o": {"a/b": true}, "new": "x"});
+        let all: Vec<_> = differences(&a, &b)
+            .into_iter()
+            .map(|one| (one.path, one.before, one.after))
+            .collect();
+        let of = |path: &str, a: &str, b: &str| (path.to_owned(), a.to_owned(), b.to_owned());
+        let expected = [
+            of("/gone", "null", ""),
+            of("/l/1", "2", ""),
+            of("/n", "1", "2"),
+            of("/new", "", "\"x\""),
+        ];
+        assert_eq!(all, expected);
+        assert!(differences(&a, &a).is_empty());
+    }
 
     #[test]
     fn figures_are_short() {

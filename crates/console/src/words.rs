@@ -74,6 +74,15 @@ words![
     api_key,
     key_hint,
     or_link,
+    sign_in_at,
+    or_key,
+    signed_in_now,
+    token_not_accepted,
+    token_is_an_agents,
+    issuer_not_configured,
+    issuer_not_asked,
+    issuer_declined,
+    issuer_unusable,
     tagline,
     needs_you,
     wait_one,
@@ -218,6 +227,7 @@ words![
     verify,
     recompute,
     export_proof,
+    whole_case,
     check_intact,
     check_broken,
     check_same,
@@ -245,6 +255,46 @@ words![
     irreversible,
     four_eyes,
     first_yes,
+    together,
+    session,
+    see_session,
+    tree_and_time,
+    after_start,
+    took,
+    line_of_time,
+    lasted,
+    session_is_cut,
+    session_note,
+    edit_and_try,
+    tried_again,
+    same_answer,
+    then_and_now,
+    recorded_then,
+    computed_now,
+    dry_run_again,
+    dry_run_note,
+    upstream_up,
+    upstream_down,
+    tools_listed,
+    tools_approved,
+    tools_changed,
+    pin,
+    test_now,
+    what_fails,
+    since_when,
+    last_time,
+    all_codes,
+    saved_views,
+    view_name,
+    save_view,
+    drop_view,
+    errors_grouped,
+    together_note,
+    same_shape,
+    answer_together,
+    one_record_each,
+    nothing_chosen,
+    other_shape,
     narrow,
     narrow_lower,
     narrow_fewer,
@@ -303,6 +353,10 @@ words![
     fact_size,
     fact_free,
     no_settings,
+    guides_tutorials,
+    guides_how_tos,
+    guides_reference,
+    guides_explanation,
     find_guide,
     no_guide,
     nothing_found,
@@ -314,6 +368,17 @@ words![
     hours,
     days,
 ];
+
+impl Words {
+    /// The language that these are.
+    pub(crate) fn language(&self) -> Language {
+        if self.tag == of(Language::Chinese).tag {
+            Language::Chinese
+        } else {
+            Language::English
+        }
+    }
+}
 
 /// The words of a language.
 pub(crate) fn of(language: Language) -> &'static Words {
@@ -337,7 +402,13 @@ mod tests {
         assert!(english.len() > 200);
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut used = String::new();
-        for part in ["templates", "src", "src/pages", "src/pages/call"] {
+        for part in [
+            "templates",
+            "src",
+            "src/pages",
+            "src/pages/call",
+            "src/session",
+        ] {
             for file in std::fs::read_dir(folder.join(part)).unwrap() {
                 let path = file.unwrap().path();
                 if path.is_file() && !path.ends_with("words.rs") {

@@ -8,6 +8,8 @@ const one = (selector, root = document) => root.querySelector(selector);
 const door = one("form[data-auto]");
 if (door) door.requestSubmit();
 
+document.addEventListener("click", (event) => { if (event.target.closest("[data-print]")) print(); });
+
 // Copying.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
@@ -124,6 +126,29 @@ find?.addEventListener("input", () => {
   const wanted = find.value.toLowerCase();
   for (const row of all(find.dataset.find)) row.hidden = !row.textContent.toLowerCase().includes(wanted);
 });
+
+// Saved views: addresses of the list of calls, kept in this browser.
+const views = one("[data-views]");
+if (views) {
+  const kept = () => { try { return JSON.parse(localStorage.getItem("countersign.views")) ?? []; } catch { return []; } };
+  const keep = (list) => { localStorage.setItem("countersign.views", JSON.stringify(list.slice(-20))); draw(); };
+  const draw = () => one("ul", views).replaceChildren(...kept().map(([name, query]) => {
+    const [item, link, drop] = ["li", "a", "button"].map((tag) => document.createElement(tag));
+    Object.assign(link, { textContent: name, href: `/calls?${query}` });
+    Object.assign(drop, { textContent: "×", type: "button", className: "link", ariaLabel: `${views.dataset.drop} ${name}` });
+    drop.addEventListener("click", () => keep(kept().filter((view) => view[0] !== name)));
+    item.append(link, drop);
+    return item;
+  }));
+  one("form", views)?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const name = event.target.elements.name.value.trim();
+    if (name) keep([...kept().filter((view) => view[0] !== name), [name, location.search.slice(1)]]);
+    event.target.reset();
+  });
+  views.hidden = false;
+  draw();
+}
 
 // The keyboard.
 let here = -1;

@@ -10,86 +10,86 @@ use crate::envelope::Actor;
 use crate::id::{RequestId, SnapshotId, ToolName};
 use crate::tool::{AmountUnit, Narrowing};
 
-/// One question, with what became of it. It counts for one call: this principal, this tool, these
-/// arguments or terms, this revision of the policy, once, and not for long.
+/// An approval: a question to a user about one call, and its answer. It is valid once, for a short time, and only for
+/// this principal, this tool, these arguments or terms, and this revision of the policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// Under which it is answered.
+    /// Id of the approval; an answer names it.
     pub id: String,
-    /// What became of it.
+    /// State of the approval.
     pub state: ApprovalState,
-    /// Who has to answer.
+    /// User who has to answer.
     pub user_id: String,
-    /// Who asks; where there is a `principal`, only according to it.
+    /// Actor that made the call. If there is a `principal`, the principal named this actor.
     pub actor: Actor,
-    /// Whose credential it was, where that is not who asks.
+    /// Holder of the credential, if it is not the actor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Actor>,
-    /// What is to be called.
+    /// Name of the tool to be called.
     pub tool: ToolName,
-    /// The tool's name for people.
+    /// Title of the tool, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the tool does.
+    /// Description of the tool.
     pub description: String,
-    /// The arguments that the tool would be given, defaults included. Who may answer sees all of it but declared secrets, with characters that
-    /// hide or that move others written as their numbers. For everybody else every sensitive value is replaced.
+    /// Arguments that the tool would get, defaults included. Approvers see all of them except declared secrets;
+    /// hidden characters are written as their numbers. Other readers see placeholders for sensitive values.
     pub arguments: Value,
-    /// The call in the words of its tool, in the reader's language; only for those who may answer.
+    /// The question in the words of the tool and the reader's language. Only for approvers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<ApprovalQuestion>,
-    /// The data that the call would answer, as the tool has simulated it before the question was asked; only for those who may answer.
+    /// Data that the call would answer, as the tool simulated it before the question. Only for approvers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_answer: Option<Value>,
-    /// What the answer may make smaller, and in which way.
+    /// Parameters that an approver may make smaller, and how.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub narrowable: Vec<Narrowing>,
-    /// What it may cost at most, where the tool declares terms.
+    /// Maximum price, if the tool declares terms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<ApprovedAmount>,
-    /// The currency of the request, where it names one; an approval holds for no other.
+    /// Currency of the request, if it has one. The approval is not valid for another currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// The time zone of the request, where it names one; an approval holds for no other.
+    /// Time zone of the request, if it has one. The approval is not valid for another time zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// The call that asked first.
+    /// Id of the call that asked first.
     pub request_id: RequestId,
-    /// Which revision of the policy let the call come so far.
+    /// Revision of the policy that allowed the call.
     pub policy_revision: String,
-    /// When it was asked, RFC 3339.
+    /// Time of the question, RFC 3339.
     pub asked_at: String,
-    /// Until when it can be answered, or the answer be used, RFC 3339.
+    /// Expiry of the question and of its answer, RFC 3339.
     pub expires_at: String,
     /// True if two different approvers have to say yes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub four_eyes: bool,
-    /// The first yes, where two are needed and one is there.
+    /// The first approval, if two are needed and one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed: Option<ApprovalAnswer>,
-    /// Who answered, and what.
+    /// The answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ApprovalAnswer>,
-    /// SHA-256 of the canonical JSON of everything else here but `state`, `confirmed` and `answer`; only for those who may answer, while it is open.
-    /// An answer that sends it back counts for exactly this rendering.
+    /// SHA-256 of the canonical JSON of all other members except `state`, `confirmed` and `answer`. Only for
+    /// approvers, while the approval is open. An answer that sends it back is valid for exactly this rendering.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_digest: Option<Digest>,
 }
 
-/// A call in the words of its tool, for the person who decides. It is text to display, and bounded: control characters, line breaks and
-/// characters that move others are written as their numbers.
+/// The question about a call in the words of its tool, for the approver. It is bounded text to display: control
+/// characters, line breaks and characters that move others are written as their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalQuestion {
-    /// One line.
+    /// Title, one line.
     pub title: String,
-    /// What is done, to whom, for how much.
+    /// Details: what is done, to whom, for how much.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<ApprovalLine>,
-    /// What cannot be undone.
+    /// Consequences that cannot be undone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub irreversible: Vec<String>,
 }
@@ -99,87 +99,87 @@ pub struct ApprovalQuestion {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalLine {
-    /// Such as `Total`.
+    /// Label, such as `Total`.
     pub label: String,
-    /// Such as `EUR 211.31`.
+    /// Value, such as `EUR 211.31`.
     pub value: String,
 }
 
-/// What became of a question. Closed.
+/// State of an approval. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
-    /// Nobody has answered yet.
+    /// Waiting for an answer.
     Pending,
-    /// The call may be made, once.
+    /// Approved: the call may be made once.
     Approved,
-    /// The call is refused.
+    /// Denied: the call is refused.
     Denied,
-    /// The call was made.
+    /// Used: the call was made.
     Used,
-    /// It was not answered, or not used, in time.
+    /// Expired: not answered, or not used, in time.
     Expired,
 }
 
-/// The two answers.
+/// The two possible answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
-    /// The call may be made.
+    /// Approve the call.
     Approve,
-    /// It may not.
+    /// Deny the call.
     Deny,
 }
 
-/// An answer that was given.
+/// An answer to an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalAnswer {
-    /// Which one.
+    /// Decision.
     pub decision: ApprovalDecision,
-    /// Who gave it; never an agent.
+    /// Person who answered; never an agent.
     pub by: Actor,
-    /// When, RFC 3339.
+    /// Time of the answer, RFC 3339.
     pub at: String,
-    /// Why, in their words.
+    /// Reason, in the person's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the answer has made smaller; only for those who may answer.
+    /// Parameters that the answer made smaller. Only for approvers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub narrowed: Vec<ApprovalNarrowed>,
-    /// The record of the answer.
+    /// Evidence id of the record of the answer.
     pub evidence: SnapshotId,
 }
 
-/// A parameter that an answer has made smaller.
+/// A parameter that an answer made smaller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalNarrowed {
-    /// JSON pointer to it.
+    /// JSON pointer to the parameter.
     pub pointer: String,
-    /// As it was asked.
+    /// Value in the question.
     pub before: Value,
-    /// As the tool is given it.
+    /// Value that the tool gets.
     pub after: Value,
 }
 
-/// An amount as it stood in the arguments, and as people read it: that is what it is displayed as.
+/// An amount of the arguments, with a text for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovedAmount {
-    /// A decimal.
+    /// Amount, as a decimal.
     pub amount: String,
-    /// ISO 4217, or whatever the tool takes for it.
+    /// Currency: ISO 4217, or another code that the tool accepts.
     pub currency: String,
-    /// How `amount` is written.
+    /// Unit of `amount`.
     #[serde(default, skip_serializing_if = "AmountUnit::is_major")]
     pub unit: AmountUnit,
-    /// As people read it, whatever the unit: `EUR 12.50`.
+    /// Text for people, whatever the unit: `EUR 12.50`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -215,7 +215,7 @@ impl ApprovalState {
         }
     }
 
-    /// The state of this name.
+    /// Returns the state with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }

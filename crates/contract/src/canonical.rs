@@ -12,16 +12,16 @@ use serde_json::Value;
 
 pub use number::number_to_string;
 
-/// The deepest nesting that is written: what `serde_json` still reads back.
+/// Maximum nesting depth of canonical JSON: the depth that `serde_json` still reads back.
 pub const DEPTH_MAX: usize = 127;
 
-/// The largest whole number, either sign, whose neighbours are all different doubles: 2^53 − 1.
+/// Largest whole number, of either sign, that a double represents exactly: 2^53 − 1.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// Prefix of the keys that `serde_json` reserves.
 const RESERVED_KEY: &str = "$serde_json::private::";
 
-/// The canonical text of a value.
+/// Returns the canonical text of a value.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn to_string(value: &Value) -> Result<String, Error> {
     to_vec(value).map(into_string)
 }
 
-/// The canonical text of a value, as bytes.
+/// Returns the canonical text of a value, as bytes.
 pub fn to_vec(value: &Value) -> Result<Vec<u8>, Error> {
     let mut out = Vec::with_capacity(128);
     write(value, &mut out)?;
@@ -55,7 +55,7 @@ pub fn write(value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
     value::walk(value, out).inspect_err(|_| out.truncate(before))
 }
 
-/// The canonical text of a JSON text, read strictly.
+/// Reads a JSON text strictly and returns its canonical text.
 ///
 /// This is the surer way where the text is at hand: a [`Value`] may already have lost a duplicate
 /// key or the digits of a large integer, the text has not.
@@ -85,7 +85,8 @@ pub fn from_json_text(text: &str) -> Result<String, Error> {
 /// Reason for which a value or a text has no canonical form. Every `path` is a JSON pointer (RFC 6901).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A whole number beyond [`INTEGER_MAX`]: two different ones would get the same text.
+    /// A whole number beyond [`INTEGER_MAX`], usually an id that was sent as a number: two different numbers would
+    /// get the same text.
     #[error(
         "the whole number {number} at {path:?} is beyond ±{INTEGER_MAX}, where doubles cannot tell \
          neighbours apart; send it as a text"
@@ -97,7 +98,7 @@ pub enum Error {
         number: String,
     },
     /// A number that no double can hold.
-    #[error("the number {number} at {path:?} is too large for a double; send it as a text")]
+    #[error("the number {number} at {path:?} is too large for a double; send it as a string")]
     NotFinite {
         /// JSON pointer of the number.
         path: String,
@@ -105,7 +106,7 @@ pub enum Error {
         number: String,
     },
     /// An object has the same member twice.
-    #[error("the member {path:?} stands there twice; send it once")]
+    #[error("the member {path:?} is there twice; send it once")]
     DuplicateKey {
         /// The member.
         path: String,

@@ -11,7 +11,7 @@ use crate::id::{RequestId, SnapshotId};
 use crate::issue::{Issue, IssueCode, Severity};
 use crate::trace::Trace;
 
-/// The request envelope, as it arrives: every member may be missing, null counts as missing.
+/// The request envelope as it arrives. Every member is optional; null is the same as a missing member.
 ///
 /// # Example
 ///
@@ -28,31 +28,31 @@ use crate::trace::Trace;
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RequestEnvelope {
-    /// Unique along the whole chain (A2).
+    /// Id of the call, unique along the whole chain (A2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// Who triggered the call (A3); must agree with the credential.
+    /// Actor that triggered the call (A3); it must agree with the credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Actor>,
-    /// On whose behalf.
+    /// User for whom the call is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// The conversation or visit that the call belongs to.
+    /// Id of the conversation or visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// BCP 47, such as `en-US`: how numbers and dates are read and messages written.
+    /// BCP 47 locale, such as `en-US`: used to read numbers and dates, and to write messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locale: Option<String>,
-    /// ISO 4217, such as `USD`.
+    /// Currency, ISO 4217, such as `USD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// IANA, such as `America/Los_Angeles`.
+    /// Time zone, IANA, such as `America/Los_Angeles`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// The application in front of the user.
+    /// Application in front of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
-    /// Show what would happen, change nothing (A4).
+    /// True for a dry run: shows what would happen and changes nothing (A4).
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -60,23 +60,23 @@ pub struct RequestEnvelope {
     )]
     #[cfg_attr(feature = "schemars", schemars(with = "Option<bool>"))]
     pub dry_run: bool,
-    /// Makes a write happen at most once for this user, tool and key (A5).
+    /// Idempotency key: a write runs at most once for this user, tool and key (A5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// Carried on to every downstream call (A6).
+    /// Trace ids, passed on to every downstream call (A6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
 }
 
-/// Who triggered a call; responsibility is decided by it.
+/// The actor that triggered a call. It decides who is responsible.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Actor {
-    /// A person, a program that acts for one, or the platform itself.
+    /// Kind of the actor.
     #[serde(rename = "type")]
     pub kind: ActorType,
-    /// Who exactly.
+    /// Id of the actor.
     pub id: String,
 }
 
@@ -98,9 +98,9 @@ pub enum ActorType {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// Its platform.
+    /// Platform.
     pub app: App,
-    /// Its version.
+    /// Version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
@@ -189,38 +189,38 @@ impl schemars::JsonSchema for App {
 pub struct ReplyEnvelope {
     /// The call that this answers.
     pub request_id: RequestId,
-    /// Whether the call did what it was asked.
+    /// True if the call succeeded.
     pub ok: bool,
-    /// What the tool answered; null when not `ok`.
+    /// Answer of the tool; null if `ok` is false.
     pub data: Value,
-    /// What the caller should know although it worked.
+    /// Warnings about a call that succeeded.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// Why it did not work.
+    /// Error, if `ok` is false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// For how long `data` may be relied on (A8).
+    /// Time for which `data` is valid, in seconds (A8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u32>,
-    /// What proves it later (A9).
+    /// Reference to the evidence of this reply (A9).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
-    /// Whether nothing was changed because the caller asked for a dry run (A4).
+    /// True if this was a dry run, which changed nothing (A4).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Whether this is the stored answer of an earlier call with the same key (A18).
+    /// True if this is the stored answer of an earlier call with the same key (A18).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
 
-/// Something the caller should know although the call worked.
+/// A warning about a call that succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Warning {
-    /// The binder changed an argument.
+    /// A change that the binder made to an argument.
     Issue(Issue),
-    /// The tool has something to say.
+    /// A remark of the tool.
     Remark {
         /// A short name of the remark, of the tool's own; not an error code.
         code: String,
@@ -229,27 +229,28 @@ pub enum Warning {
     },
 }
 
-/// Where the proof of a reply is found.
+/// Reference to the evidence of a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Evidence {
-    /// The snapshot that groups the records behind this reply.
+    /// Evidence id: names the record of this call.
     pub snapshot_id: SnapshotId,
-    /// What it rests on.
+    /// Sources that the answer depends on.
     pub sources: Vec<Source>,
-    /// The newest checkpoint of the log when the reply was made, for the caller to keep.
+    /// Newest checkpoint of the log when the reply was made. Keep it: it proves later that nothing before it was
+    /// changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointRef>,
 }
 
-/// A checkpoint of the log, in short: whoever keeps it can show later that nothing before it was cut or
+/// Short form of a checkpoint of the log. A caller who keeps it can prove later that nothing before it was removed or
 /// changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CheckpointRef {
-    /// How many records the log had.
+    /// Number of records in the log.
     pub size: u64,
-    /// The root over them.
+    /// Root hash over them.
     pub root: Digest,
 }
 
@@ -257,19 +258,19 @@ pub struct CheckpointRef {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Source {
-    /// Such as `tool`, `rule_set`, `document`.
+    /// Kind of the source, such as `tool`, `rule_set`, `document`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Which one.
+    /// Name of the source.
     pub name: String,
     /// `sha256:` and the digest of the canonical JSON.
     pub hash: String,
-    /// When it was taken, RFC 3339.
+    /// Time at which it was read, RFC 3339.
     pub ts: String,
 }
 
 impl ReplyEnvelope {
-    /// A reply that worked.
+    /// Creates a successful reply.
     pub fn success(request_id: RequestId, data: Value) -> Self {
         Self {
             request_id,
@@ -284,7 +285,7 @@ impl ReplyEnvelope {
         }
     }
 
-    /// A reply that did not.
+    /// Creates an error reply.
     pub fn failure(request_id: RequestId, error: ErrorBody) -> Self {
         Self {
             ok: false,
@@ -293,7 +294,7 @@ impl ReplyEnvelope {
         }
     }
 
-    /// The HTTP status that this reply travels with.
+    /// Returns the HTTP status of this reply.
     pub fn http_status(&self) -> u16 {
         self.error
             .as_ref()
@@ -302,7 +303,7 @@ impl ReplyEnvelope {
 }
 
 impl Warning {
-    /// The code, whichever kind of warning it is.
+    /// Returns the code of the warning.
     pub fn code(&self) -> &str {
         match self {
             Self::Issue(issue) => issue.code.as_str(),

@@ -7,7 +7,7 @@ use crate::error_code::{ErrorCode, Retry};
 use crate::issue::Issue;
 use crate::language::{Language, Wording};
 
-/// `error` of a reply envelope: the code, one sentence for the caller, and the particulars.
+/// The `error` of a reply envelope: a code, one sentence for the caller, and details.
 ///
 /// # Example
 ///
@@ -22,67 +22,67 @@ use crate::language::{Language, Wording};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ErrorBody {
-    /// One of the closed codes.
+    /// Error code.
     pub code: ErrorCode,
-    /// One sentence for the caller, in the language of the call's locale: lower case, no full stop, names
-    /// the thing and the limit.
+    /// One sentence for the caller, in the language of the call's locale. Lower case, no full stop; it names the
+    /// thing and the limit.
     pub message: Wording,
-    /// The particulars.
+    /// Details.
     pub details: ErrorDetails,
 }
 
-/// `error.details`: the same members for every tool, plus what the tool adds in `extra`.
+/// `error.details`: the same members for every tool, plus the tool's own members in `extra`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ErrorDetails {
-    /// Whether sending the very same call again can succeed.
+    /// True if sending the same call again can succeed.
     pub retryable: bool,
-    /// How long to wait before that, where it is known.
+    /// Time to wait before a retry, in milliseconds, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// What to do about it.
+    /// Hint: what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Wording>,
-    /// The argument it is about, as a JSON pointer.
+    /// JSON pointer to the argument that caused the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// Why a `CONFLICT` is one.
+    /// Reason of a `CONFLICT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ConflictReason>,
-    /// Who failed, with `UPSTREAM_ERROR` and `TIMEOUT`.
+    /// Side that failed, with `UPSTREAM_ERROR` and `TIMEOUT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<FaultSource>,
-    /// The code that an upstream gave, in its own words (A12).
+    /// Original error code of the upstream (A12).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream_code: Option<String>,
-    /// What the binder found, with `INVALID_ARGUMENT`.
+    /// Issues that the binder found, with `INVALID_ARGUMENT`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub issues: Vec<Issue>,
-    /// Members of the tool's own: data, never a code.
+    /// Further members of the tool: data, never a code.
     #[serde(flatten, default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
-/// Why a call conflicts with what is there.
+/// Reason of a conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictReason {
-    /// The first call with this key has not finished.
+    /// The first call with this key is still running.
     InFlight,
     /// The key was used for other arguments.
     KeyReused,
-    /// The key's result is no longer kept; the call is refused, never run again.
+    /// The stored answer of the key has expired. The call is refused and never runs again.
     KeyExpired,
-    /// Whether the first call had its effect is not known.
+    /// It is not known whether the first call had its effect.
     InDoubt,
-    /// What the call read has changed underneath it.
+    /// Data that the call read was changed by another call.
     Version,
     /// Stock is locked by another call.
     Stock,
 }
 
-/// Which side failed.
+/// Side that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -91,7 +91,7 @@ pub enum FaultSource {
     Gateway,
     /// The tool's own code: a panic, an output that could not be written as JSON.
     Tool,
-    /// What the tool called.
+    /// A service that the tool called.
     Upstream,
 }
 
@@ -134,7 +134,7 @@ impl FaultSource {
 }
 
 impl ErrorBody {
-    /// An error whose `retryable` follows from the code's retry class.
+    /// Creates an error. `retryable` follows from the retry class of the code.
     pub fn new(code: ErrorCode, message: impl Into<Wording>) -> Self {
         let details = ErrorDetails {
             retryable: code.retry() == Retry::Later,
@@ -147,13 +147,13 @@ impl ErrorBody {
         }
     }
 
-    /// Says what to do.
+    /// Sets the hint: what to do.
     pub fn hint(mut self, hint: impl Into<Wording>) -> Self {
         self.details.hint = Some(hint.into());
         self
     }
 
-    /// The error as a reader of this language gets it.
+    /// Returns the error in this language.
     pub fn in_language(mut self, language: Language) -> Self {
         self.message = self.message.in_language(language);
         let hint = self.details.hint.take();
@@ -161,13 +161,13 @@ impl ErrorBody {
         self
     }
 
-    /// Names the argument by its JSON pointer.
+    /// Sets the argument that caused the error, as a JSON pointer.
     pub fn field(mut self, pointer: impl Into<String>) -> Self {
         self.details.field = Some(pointer.into());
         self
     }
 
-    /// Says why a `CONFLICT` is one; `in_flight` is the one that time alone cures.
+    /// Sets the reason of a `CONFLICT`. Only `in_flight` is retryable without a change.
     pub fn reason(mut self, reason: ConflictReason) -> Self {
         self.details.reason = Some(reason);
         self.details.retryable = match reason {
@@ -179,20 +179,20 @@ impl ErrorBody {
         self
     }
 
-    /// Says which side failed.
+    /// Sets the side that failed.
     pub fn source(mut self, source: FaultSource) -> Self {
         self.details.source = Some(source);
         self
     }
 
-    /// Says when the same call may be sent again, which makes it retryable.
+    /// Sets the time after which the same call may be sent again, and makes the error retryable.
     pub fn retry_after_ms(mut self, ms: u64) -> Self {
         self.details.retry_after_ms = Some(ms);
         self.details.retryable = true;
         self
     }
 
-    /// Adds a member of the tool's own to `details`.
+    /// Adds a member of the tool to `details`.
     pub fn detail(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.details.extra.insert(name.into(), value.into());
         self

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whether, and when, sending the same call again can help.
+/// Retry class: whether, and when, sending the same call again can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -22,7 +22,7 @@ pub enum Retry {
 // The macro makes every accessor from the same row, so a new code cannot update one and miss another.
 macro_rules! error_codes {
     ($($(#[doc = $doc:literal])+ $variant:ident => ($wire:literal, $status:literal, $retry:ident),)+) => {
-        /// Why a call was refused or failed. Closed: a match over it is exhaustive on purpose.
+        /// Error code of a call that was refused or failed. Closed: matches over it are exhaustive on purpose.
         ///
         /// # Example
         ///
@@ -115,7 +115,7 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// The text is none of the thirteen codes, usually because a newer program wrote it.
+/// Error for a text that is not one of the thirteen codes, usually because a newer program wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not one of the {n} error codes", n = ErrorCode::ALL.len())]
 pub struct UnknownCode(pub String);

@@ -50,26 +50,26 @@ pub const VERSION: u8 = 2;
 pub struct EvidenceRecord {
     /// The version of this shape: 2, or 1 in records of older programs.
     pub v: u8,
-    /// What it is a record of.
+    /// Kind of the record.
     pub kind: RecordKind,
-    /// Its name; `evidence.snapshot_id` of a reply.
+    /// Id of the record; `evidence.snapshot_id` of a reply.
     pub id: SnapshotId,
-    /// When the call arrived or the act was done, RFC 3339.
+    /// Time at which the call arrived or the act was done, RFC 3339.
     pub at: String,
-    /// On whose behalf or about whom: a digest under the user's own key.
+    /// User that the record is about: a digest under the user's own key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The call (A2): the request id where the gateway made it; `rq_` and a digest under the user's key where
-    /// the caller chose it.
+    /// Id of the call (A2): the request id if the gateway made it; `rq_` and a digest under the user's key if the
+    /// caller chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// Who triggered it (A3).
+    /// Actor that triggered the call (A3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<RecordedActor>,
-    /// Whose credential proved it, where that is somebody else.
+    /// Holder of the credential, if it is not the actor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<RecordedActor>,
-    /// Who handed the right to call on, newest first, as the credential says (RFC 8693).
+    /// Actors that delegated the right to call, newest first, from the credential (RFC 8693).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegation: Vec<RecordedActor>,
     /// The credential that proved the caller.
@@ -78,96 +78,96 @@ pub struct EvidenceRecord {
     /// Version 1 only: the trace that the call is part of. Version 2 has it in the payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
-    /// The tool that was asked for.
+    /// Tool of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<RecordedTool>,
-    /// The revision of the policy that decided: the digest of its text where it comes from a file.
+    /// Revision of the policy that decided: the digest of its text if it comes from a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_revision: Option<String>,
     /// The arguments of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<RecordedArguments>,
-    /// What the binder had to do.
+    /// Result of binding: status and number of repairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<BindSummary>,
-    /// The rule sets that the answer depends on: name and version (A15).
+    /// Rule sets that the answer depends on: name and version (A15).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rules: BTreeMap<String, String>,
-    /// The rule sets of the records that this one rests on: name and versions (A15).
+    /// Rule sets of the records that this one depends on: name and versions (A15).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inherited_rules: BTreeMap<String, BTreeSet<String>>,
-    /// How its key stood.
+    /// State of the idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<RecordedKey>,
-    /// Whether nothing was to be changed.
+    /// True for a dry run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Commits to what a person was shown before they answered; opened by the payload.
+    /// Commitment to the text that a person was shown before they answered; the payload opens it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
-    /// How it ended.
+    /// Result of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<RecordedReply>,
-    /// The records that this call rests on or looked at.
+    /// Earlier records that this call depends on or looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
-    /// Version 1 only: what else the answer rests on, as the tool named it. Version 2 has it in the payload.
+    /// Version 1 only: other sources that the tool named. Version 2 has them in the payload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
-    /// Where the time went.
+    /// Time in each phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<PhaseTimes>,
     /// Digest of the sealed payload's bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Digest>,
-    /// For how long the payload is kept.
+    /// Retention class of the payload.
     #[serde(default, skip_serializing_if = "Retention::is_standard")]
     pub retention: Retention,
-    /// What an act that isn't a call was about: ids, counts and closed words of our own making.
+    /// Details of an act that is not a call: ids, counts and words from a closed list.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub act: Value,
 }
 
-/// What a record is about. Closed.
+/// Kind of a record. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
     /// A call that reached its tool, or was answered from an earlier one.
     Call,
-    /// A call that was refused before its tool, or an act that somebody was denied.
+    /// A call that was refused before its tool ran, or a denied act.
     Denial,
     /// A user's decision about a call.
     Approval,
-    /// Somebody opened a sealed payload.
+    /// A person opened a sealed payload, or a caller read a resource or a prompt of an upstream.
     Access,
     /// A user was erased.
     Erasure,
     /// The operator changed something: a start, a key, a hold, a rule set.
     Config,
-    /// A call is about to change something elsewhere.
+    /// A call is about to change something in another system.
     Intent,
-    /// An operator said what became of a call that was in doubt.
+    /// An operator resolved a call that was in doubt.
     Resolution,
-    /// A checkpoint of the log itself, as it was when this process took over.
+    /// A checkpoint of the log, as it was when this process took over signing.
     Checkpoint,
 }
 
-/// For how long a payload is kept; how long each is, is the operator's setting.
+/// Retention class of a payload. The operator sets the time of each class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Retention {
-    /// Of no use soon: look-ups, refusals.
+    /// Look-ups and refusals.
     Short,
-    /// What a draft order rests on.
+    /// Quotes and other answers that draft orders depend on.
     #[default]
     Standard,
-    /// What a dispute may ask for.
+    /// Orders and payments, which a dispute may need.
     Long,
 }
 
-/// An actor as the log names it: a person by subject, a program by the id that its credential proves.
+/// An actor in the log: a person by a digest, a program by the id that its credential proves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -204,7 +204,7 @@ pub enum RecordedCredential {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RecordedTool {
-    /// The canonical name; what was asked for where there is no such tool.
+    /// Canonical name, or the name in the call if there is no such tool.
     pub name: String,
     /// Its own version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,13 +222,13 @@ pub struct RecordedTool {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RecordedArguments {
-    /// Commits to what the tool was given; `None` if the arguments could not be bound.
+    /// Commitment to the arguments that the tool got; `None` if they could not be bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Digest>,
-    /// Commits to the text that the caller sent; `None` if it is what `commitment` commits to, byte for byte.
+    /// Commitment to the text that the caller sent; `None` if it is the same text, byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Digest>,
-    /// The values that the declaration makes harmless: choices, booleans, and numbers that it calls public.
+    /// Values that the declaration makes harmless: choices, booleans, and numbers that it calls public.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub public: Value,
     /// Version 1 only: the arguments with everything sensitive replaced.
@@ -243,34 +243,33 @@ pub struct RecordedArguments {
 pub struct RecordedKey {
     /// Digest of the key under the user's own key.
     pub key: String,
-    /// Which attempt this was; 0 where the call ran nothing.
+    /// Number of the attempt; 0 if nothing ran.
     pub attempt: u32,
-    /// How the key stands after this call: `succeeded`, `failed`, `released`, `abandoned` (as if its
-    /// owner had been lost), `in_doubt`, `replayed`, `refused`, `fenced`, or `unknown` where the store
-    /// did not say whether it has committed.
+    /// State of the key after this call: `succeeded`, `failed`, `released`, `abandoned` (as if its owner had died),
+    /// `in_doubt`, `replayed`, `refused`, `fenced`, or `unknown` if the store did not confirm the commit.
     pub state: String,
 }
 
-/// How a record's call ended.
+/// Result of a call in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RecordedReply {
-    /// None when it worked.
+    /// Error code; `None` if the call succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
-    /// Commits to `data`; opened by the salt in the payload.
+    /// Commitment to `data`; the salt in the payload opens it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Digest>,
-    /// For how long it could be relied on (A8).
+    /// Time for which the answer was valid, in seconds (A8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u32>,
-    /// When that window ends, RFC 3339.
+    /// End of that validity, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<String>,
 }
 
-/// What was sent, shown and answered. Sealed under the user's key, kept apart from the log.
+/// Contents of a call: what was sent, shown and answered. Sealed under the user's key and stored apart from the log.
 ///
 /// Every commitment of the record is opened with a salt that is derived from `salt` and the name of the
 /// value, so that one value can be shown to a stranger without giving the others away.
@@ -282,30 +281,30 @@ pub struct Payload {
     pub v: u8,
     /// 32 random bytes, lower-case hexadecimal.
     pub salt: String,
-    /// The user on whose behalf the call was made.
+    /// User for whom the call was made.
     pub user_id: String,
-    /// Who triggered it.
+    /// Actor that triggered the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<crate::Actor>,
     /// The request id that the caller chose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// The tool name that was asked for, if there is no such tool.
+    /// Tool name in the call, if there is no such tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// `jti` of the token that proved the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jti: Option<String>,
-    /// The conversation or visit.
+    /// Id of the conversation or visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// BCP 47.
+    /// Locale, BCP 47.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locale: Option<String>,
-    /// ISO 4217.
+    /// Currency, ISO 4217.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// IANA.
+    /// Time zone, IANA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     /// The application in front of the user.
@@ -314,10 +313,10 @@ pub struct Payload {
     /// The span of the call, and the caller's span above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// What the clock said when the tool started, RFC 3339; a replay runs at this time.
+    /// Clock time at which the tool started, RFC 3339. A replay runs at this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_at: Option<String>,
-    /// What the tool was given.
+    /// Arguments that the tool got.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -330,30 +329,30 @@ pub struct Payload {
     /// The arguments with everything sensitive replaced; `None` if nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted: Option<Value>,
-    /// What the tool answered.
+    /// Answer of the tool.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "present"
     )]
     pub data: Option<Exact>,
-    /// Why it did not work.
+    /// Error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
     /// Warnings of the reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// What else the answer rests on, as the tool named it.
+    /// Other sources that the tool named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
-    /// What a person was shown before they answered.
+    /// Text that a person was shown before they answered.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "present"
     )]
     pub shown: Option<Exact>,
-    /// Why an operator did it, in the operator's words.
+    /// Reason of the operator, in their own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -388,7 +387,7 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 }
 
 impl EvidenceRecord {
-    /// A record with nothing but what every record has.
+    /// Creates a record with the members that every record has.
     pub fn new(kind: RecordKind, id: SnapshotId, at: impl Into<String>) -> Self {
         Self {
             v: VERSION,

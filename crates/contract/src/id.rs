@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A text is not a well-formed name or id.
+/// Error for a text that is not a well-formed name or id, usually because it is empty, too long or has a space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {text:?} is not valid: {rule}")]
 pub struct InvalidId {
@@ -22,7 +22,7 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Checks the text and takes it over.
+            /// Checks the text and wraps it.
             pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidId> {
                 let text = text.as_ref();
                 let check: fn(&str) -> bool = $check;

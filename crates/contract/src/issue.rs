@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How far a change goes, in rising order. A tool's policy names the highest it accepts.
+/// Severity of a change, in rising order. A tool's policy names the highest that it accepts.
 ///
 /// The order is the one that policies compare by, so `Severity::Retyped < Severity::Dropped`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub enum Severity {
 
 macro_rules! issue_codes {
     ($($(#[$doc:meta])* $variant:ident => ($wire:literal, $severity:ident),)+) => {
-        /// What happened to one place of the arguments. Closed.
+        /// Code of a change or refusal at one place of the arguments. Closed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
         pub enum IssueCode {
@@ -128,7 +128,7 @@ issue_codes! {
     /// A list of one became its item.
     SingletonUnwrapped => ("SINGLETON_UNWRAPPED", Retyped),
     /// A text was split into the list it enumerates.
-    ListSplit => ("LIST_SPLIT", Retyped),
+    ListSplit => ("LIST_SPLIT", Lossy),
     /// A date or time was brought to its ISO form.
     DateNormalised => ("DATE_NORMALISED", Retyped),
 
@@ -154,6 +154,8 @@ issue_codes! {
 
     /// A decimal was cut to an integer, because the parameter allows it.
     IntegerTruncated => ("INTEGER_TRUNCATED", Lossy),
+    /// A comma before three digits was taken for digit grouping, although the author's locale is not known.
+    GroupingAssumed => ("GROUPING_ASSUMED", Lossy),
     /// An optional parameter cannot be read and counts as absent, because the tool asked to be told (B9).
     OptionalUnreadable => ("OPTIONAL_UNREADABLE", Lossy),
 
@@ -208,27 +210,27 @@ impl std::fmt::Display for IssueCode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Issue {
-    /// What happened.
+    /// Code.
     pub code: IssueCode,
-    /// How far it goes; always that of the code.
+    /// Severity; it follows from the code.
     pub severity: Severity,
-    /// Where, as a JSON pointer (RFC 6901) into the bound value; empty for the whole.
+    /// Place, as a JSON pointer (RFC 6901) into the bound value; empty for the whole.
     pub path: String,
-    /// Where in the raw text, as `[start, end)` in bytes.
+    /// Place in the raw text, as `[start, end)` in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<[usize; 2]>,
     /// An excerpt of the raw text; redacted where the parameter is sensitive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// What it became.
+    /// New value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// What the declaration asks for there.
+    /// Expected form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// One sentence for a person or a model.
     pub message: String,
-    /// What to send instead, with errors.
+    /// Suggestion: what to send instead. Only with errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
@@ -250,7 +252,7 @@ impl Issue {
     }
 }
 
-/// What the binder made of a text.
+/// Result of binding a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -259,7 +261,7 @@ pub enum BindStatus {
     Exact,
     /// Something was changed without loss; the issues say what.
     Repaired,
-    /// The text ends inside something; the value shows what arrived and is never executed.
+    /// The text ends before the arguments are complete. The value shows what arrived and is never executed.
     Incomplete,
     /// No safe reading exists.
     Refused,

@@ -62,7 +62,7 @@ impl ValueKind {
     }
 }
 
-/// How many values, and whether it may be left out (B4).
+/// Number of values, and whether the parameter may be left out (B4).
 ///
 /// Whether a parameter is required follows from its cardinality alone, so an optional parameter
 /// that is required cannot be written.
@@ -76,12 +76,12 @@ pub enum Cardinality {
     Optional,
     /// A list.
     List {
-        /// Whether the list may be left out.
+        /// True if the list is required.
         required: bool,
     },
     /// An object from names to values.
     Map {
-        /// Whether the map may be left out.
+        /// True if the map is required.
         required: bool,
     },
 }
@@ -97,13 +97,13 @@ impl Cardinality {
     }
 }
 
-/// The values that a text may take (B5).
+/// Allowed values of a string (B5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct AllowedValues {
     /// The members, in the order in which they are shown.
     pub values: Vec<String>,
-    /// Whether another spelling is brought to the declared one.
+    /// Rule for other spellings.
     #[serde(default)]
     pub case: CaseRule,
     /// Other names of a member: `(member, alias)`.
@@ -111,7 +111,7 @@ pub struct AllowedValues {
     pub aliases: Vec<(String, String)>,
 }
 
-/// Whether spelling matters in an enum.
+/// Rule for the spelling of enum values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -123,7 +123,7 @@ pub enum CaseRule {
     Exact,
 }
 
-/// How much a parameter's values say about a person; decides what may be written where.
+/// Sensitivity of a parameter's values: decides where they may be written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -137,18 +137,19 @@ pub enum Sensitivity {
     Secret,
 }
 
-/// How far the binder may go for one parameter.
+/// Leniency of the binder for one parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Leniency {
     /// Every lossless repair, each with an issue.
     Lenient,
-    /// The value must already be of its own type: for money, ids and phone numbers.
+    /// The value must already have its declared type: for money, ids and phone numbers.
     Strict,
 }
 
-/// What becomes of a call in which an optional parameter cannot be read (B9). A required one always refuses it.
+/// Handling of a call in which an optional parameter cannot be read (B9). An unreadable required parameter always
+/// refuses the call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -203,46 +204,46 @@ impl OnOptionalError {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Parameter {
-    /// The name of the member.
+    /// Name of the member.
     pub name: String,
-    /// What kind of value.
+    /// Kind of the value.
     pub kind: ValueKind,
-    /// How many, and whether it may be left out.
+    /// Number of values, and whether it may be left out.
     pub cardinality: Cardinality,
-    /// For the model and for people.
+    /// Description for the model and for people.
     pub description: String,
-    /// The values that are allowed.
+    /// Allowed values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<AllowedValues>,
-    /// What an object is made of; empty for a free one.
+    /// Members of an object; empty if any members are allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Parameter>,
-    /// Filled in by the executor where the parameter is absent.
+    /// Default, filled in by the executor if the parameter is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// A value as a model should send it.
+    /// Example of a value, as a model should send it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
     /// Bounds on the value.
     #[serde(default, skip_serializing_if = "Bounds::is_empty")]
     pub bounds: Bounds,
-    /// Other names under which a model may send it.
+    /// Other names that a model may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// What it says about a person.
+    /// Sensitivity of its values.
     #[serde(default)]
     pub sensitivity: Sensitivity,
     /// True if its numbers say nothing about a person, so that the permanent record may show them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub harmless: bool,
-    /// Where it differs from the tool's own.
+    /// Leniency, if it differs from the tool's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leniency: Option<Leniency>,
-    /// Whether a decimal may be cut to an integer, with an issue; off unless asked for.
+    /// True if a decimal may be cut to an integer, with an issue. Off by default.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncate: bool,
-    /// What becomes of a call in which it cannot be read, where that differs from the tool's own. `Tell` is for
-    /// optional parameters only.
+    /// Handling of a call in which it cannot be read, if it differs from the tool's. `Tell` is for optional
+    /// parameters only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_optional_error: Option<OnOptionalError>,
 }
@@ -251,27 +252,27 @@ pub struct Parameter {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Bounds {
-    /// The smallest number.
+    /// Minimum of a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schemars", schemars(with = "Option<f64>"))]
     pub minimum: Option<serde_json::Number>,
-    /// The largest number.
+    /// Maximum of a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schemars", schemars(with = "Option<f64>"))]
     pub maximum: Option<serde_json::Number>,
-    /// The shortest text, in characters.
+    /// Minimum length of a string, in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_length: Option<u64>,
-    /// The longest text, in characters.
+    /// Maximum length of a string, in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u64>,
-    /// A regular expression that the text must contain a match of.
+    /// Regular expression that must match somewhere in the string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// The fewest items of a list.
+    /// Minimum number of items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_items: Option<u64>,
-    /// The most items of a list.
+    /// Maximum number of items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
 }
@@ -284,7 +285,7 @@ impl Bounds {
 }
 
 impl Parameter {
-    /// A parameter that must be given exactly once; the methods below refine it.
+    /// Creates a required parameter with one value; the methods below refine it.
     pub fn new(name: impl Into<String>, kind: ValueKind, description: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -305,7 +306,7 @@ impl Parameter {
         }
     }
 
-    /// A parameter that takes one of these strings, case folded.
+    /// Creates a parameter that takes one of these strings, in any case.
     pub fn one_of<T: Into<String>>(
         name: impl Into<String>,
         values: impl IntoIterator<Item = T>,
@@ -321,7 +322,7 @@ impl Parameter {
         parameter
     }
 
-    /// May be left out.
+    /// Makes it optional.
     pub fn optional(mut self) -> Self {
         self.cardinality = match self.cardinality {
             Cardinality::One | Cardinality::Optional => Cardinality::Optional,
@@ -331,7 +332,7 @@ impl Parameter {
         self
     }
 
-    /// A list of it, required.
+    /// Makes it a required list.
     pub fn list(mut self) -> Self {
         self.cardinality = Cardinality::List {
             required: self.cardinality.is_required(),
@@ -339,7 +340,7 @@ impl Parameter {
         self
     }
 
-    /// An object from names to it, required.
+    /// Makes it a required object from names to values.
     pub fn map(mut self) -> Self {
         self.cardinality = Cardinality::Map {
             required: self.cardinality.is_required(),
@@ -353,7 +354,7 @@ impl Parameter {
         self.optional()
     }
 
-    /// A value as a model should send it.
+    /// Sets an example, as a model should send it.
     pub fn example(mut self, value: impl Into<Value>) -> Self {
         self.example = Some(value.into());
         self
@@ -365,7 +366,7 @@ impl Parameter {
         self
     }
 
-    /// The smallest and the largest number.
+    /// Sets the minimum and the maximum of a number.
     pub fn range(
         mut self,
         minimum: Option<serde_json::Number>,
@@ -376,7 +377,7 @@ impl Parameter {
         self
     }
 
-    /// Says something about a person, or is a secret.
+    /// Sets the sensitivity: personal, or a secret.
     pub fn sensitivity(mut self, sensitivity: Sensitivity) -> Self {
         self.sensitivity = sensitivity;
         self
@@ -388,19 +389,19 @@ impl Parameter {
         self
     }
 
-    /// Must already be of its own type.
+    /// Requires the declared type: the binder converts nothing.
     pub fn strict(mut self) -> Self {
         self.leniency = Some(Leniency::Strict);
         self
     }
 
-    /// A decimal may be cut to an integer, with an issue.
+    /// Allows cutting a decimal to an integer, with an issue.
     pub fn truncate(mut self) -> Self {
         self.truncate = true;
         self
     }
 
-    /// Sets what becomes of a call in which it cannot be read.
+    /// Sets the handling of a call in which it cannot be read.
     pub fn on_optional_error(mut self, rule: OnOptionalError) -> Self {
         self.on_optional_error = Some(rule);
         self
@@ -411,7 +412,7 @@ impl Parameter {
         self.cardinality.is_required()
     }
 
-    /// The part of the tool's JSON Schema that this parameter stands for.
+    /// Returns the part of the tool's JSON Schema for this parameter.
     pub fn json_schema(&self) -> Value {
         crate::schema::of_parameter(self)
     }

@@ -17,38 +17,38 @@ use crate::trace::Trace;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CallRecord {
-    /// The call.
+    /// Id of the call.
     pub request_id: RequestId,
-    /// The tool as it was asked for; the canonical name where it was found.
+    /// Name of the tool: the canonical name, or the name in the call if there is no such tool.
     pub tool: String,
-    /// The tool's own version, where it was found.
+    /// Version of the tool, if it was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_version: Option<String>,
-    /// Who triggered it.
+    /// Actor that triggered the call.
     pub actor: Actor,
-    /// On whose behalf.
+    /// User for whom the call was made.
     pub user_id: String,
-    /// The conversation or visit.
+    /// Id of the conversation or visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Which revision of the policy decided about it; none where the call did not get that far.
+    /// Revision of the policy that decided; `None` if the call ended earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_revision: Option<String>,
     /// The trace it is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// The evidence snapshot that holds it.
+    /// Id of the evidence record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<SnapshotId>,
-    /// When it arrived, RFC 3339.
+    /// Time of arrival, RFC 3339.
     pub at: String,
-    /// None when it worked.
+    /// Error code; `None` if the call succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
-    /// Whether nothing was to be changed.
+    /// True for a dry run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Whether the reply was the stored one of an earlier call.
+    /// True if the reply was the stored one of an earlier call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
     /// Digest of the canonical JSON of the bound arguments.
@@ -60,20 +60,20 @@ pub struct CallRecord {
     /// Digest of the canonical JSON of `data`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_digest: Option<String>,
-    /// What the binder had to do (B19).
+    /// Result of binding (B19).
     pub binding: BindSummary,
-    /// How long each phase took.
+    /// Time in each phase.
     pub phases: PhaseTimes,
 }
 
-/// How the arguments were bound: the measure of a model's output quality (B19).
+/// Result of binding: a measure of the quality of a model's output (B19).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct BindSummary {
-    /// None where the call did not get that far.
+    /// Status; `None` if the call ended before binding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<BindStatus>,
-    /// How often each issue occurred.
+    /// Number of times that each issue occurred.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub issues: BTreeMap<IssueCode, u32>,
 }
@@ -92,8 +92,8 @@ impl BindSummary {
     }
 }
 
-/// Where a call's time went. Waiting for a person is a phase of its own: without it an unanswered
-/// prompt looks like a slow tool.
+/// Time that a call spent in each phase. Waiting for a person is a phase of its own: without it an unanswered
+/// question looks like a slow tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PhaseTimes {

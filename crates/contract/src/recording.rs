@@ -61,7 +61,7 @@ pub enum Line {
     End(End),
 }
 
-/// The first line: the format, and where the calls come from.
+/// The first line: the format, and the source of the calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -70,9 +70,9 @@ pub struct Header {
     pub v: u32,
     /// The program that wrote it, with its version.
     pub program: String,
-    /// When it was written, RFC 3339.
+    /// Time at which it was written, RFC 3339.
     pub made_at: String,
-    /// The random name of the installation; empty where the store has none.
+    /// Random name of the installation; empty if the store has none.
     pub installation: String,
     /// The log that the calls were read from.
     pub log: LogRef,
@@ -102,12 +102,12 @@ pub struct Declared {
     pub spec: ToolSpec,
 }
 
-/// A call and what it was answered.
+/// A call and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// Its place: 1, 2, 3 and so on.
+    /// Position: 1, 2, 3 and so on.
     pub order: u64,
     /// The canonical name of the tool.
     pub tool: String,
@@ -115,7 +115,7 @@ pub struct Call {
     pub version: String,
     /// Digest of the tool's declaration.
     pub definition: Digest,
-    /// When the call arrived, RFC 3339.
+    /// Time at which the call arrived, RFC 3339.
     pub at: String,
     /// The bound arguments with their defaults, as canonical JSON where they have such a form.
     pub arguments: Exact,
@@ -124,7 +124,7 @@ pub struct Call {
     pub dry_run: bool,
     /// Answer of the call.
     pub outcome: Outcome,
-    /// For how long the answer could be relied on.
+    /// Time for which the answer was valid, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u32>,
     /// Remarks of the tool beside its answer.
@@ -139,9 +139,9 @@ pub struct Call {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It worked.
+    /// The call succeeded.
     Data(Exact),
-    /// It did not.
+    /// The call failed.
     Error(Box<ErrorBody>),
 }
 

@@ -114,7 +114,11 @@ fn single_value(parameter: &Parameter) -> Map<String, Value> {
     };
     schema.insert(ext::KIND.into(), parameter.kind.as_str().into());
     if let Some(allowed) = &parameter.allowed {
-        schema.insert("enum".into(), allowed.values.clone().into());
+        let values = allowed
+            .values
+            .iter()
+            .map(|value| member(parameter.kind, value));
+        schema.insert("enum".into(), values.collect());
         if allowed.case == CaseRule::Exact {
             insert_text(&mut schema, ext::CASE, "exact");
         }
@@ -143,6 +147,24 @@ fn single_value(parameter: &Parameter) -> Map<String, Value> {
         schema.insert(ext::TRUNCATE.into(), Value::Bool(true));
     }
     schema
+}
+
+/// Returns an allowed value as the kind writes it: those of integers and numbers are numbers (B5).
+fn member(kind: ValueKind, value: &str) -> Value {
+    match kind {
+        ValueKind::Integer => value
+            .parse::<i64>()
+            .map_or_else(|_| value.into(), Value::from),
+        ValueKind::Number => value.parse().map_or_else(|_| value.into(), Value::Number),
+        ValueKind::String
+        | ValueKind::Boolean
+        | ValueKind::Object
+        | ValueKind::Array
+        | ValueKind::Timestamp
+        | ValueKind::Uri
+        | ValueKind::EnumToken
+        | ValueKind::AttachmentReference => value.into(),
+    }
 }
 
 fn typed(kind: ValueKind) -> Map<String, Value> {

@@ -10,7 +10,7 @@ use crate::id::ToolName;
 use crate::issue::Severity;
 use crate::parameter::{Leniency, OnOptionalError, Parameter};
 
-/// The whole declaration of a tool; it can be read without running anything.
+/// The declaration of a tool. It can be read without running anything.
 ///
 /// # Example
 ///
@@ -25,98 +25,98 @@ use crate::parameter::{Leniency, OnOptionalError, Parameter};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ToolSpec {
-    /// Unique in a catalog.
+    /// Name, unique in a catalog.
     pub name: ToolName,
-    /// For people, where the name alone is too terse.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// For the model and for planners.
+    /// Description for the model and for planners.
     pub description: String,
     /// The tool's own version or build hash; it is part of every record.
     pub version: String,
-    /// What it takes.
+    /// Arguments.
     pub input: Input,
-    /// What it answers in `data`, as JSON Schema, where it is declared.
+    /// JSON Schema of `data`, if it is declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// How it behaves.
+    /// Behaviour of the tool.
     pub behaviour: Behaviour,
 }
 
-/// What a tool takes.
+/// Declaration of the arguments of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum Input {
     /// Declared parameters.
     Parameters(Vec<Parameter>),
-    /// JSON Schema 2020-12 with an object at its root: tools from a manifest bring this.
+    /// JSON Schema 2020-12 with an object at its root. Tools from a manifest use this.
     Schema(Value),
     /// Nothing is declared: the arguments are only parsed, with a warning (B8).
     Undeclared,
 }
 
-/// What a tool does and what is asked of a call to it. All of it is data.
+/// Behaviour of a tool, and the rules for calls to it. All of it is data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Behaviour {
-    /// What it changes.
+    /// Effect of a call.
     pub effect: Effect,
-    /// What that does to what was there before: a hint for hosts, which ask the user more often about what destroys.
+    /// Kind of change, as a hint for hosts: they ask the user more often about destructive tools.
     #[serde(skip_serializing_if = "Change::is_default")]
     pub change: Change,
-    /// Whether the reply waits for its evidence.
+    /// Rule whether the reply waits for its evidence.
     pub evidence: EvidenceRule,
-    /// For how long its answer may be relied on (A8).
+    /// Time for which an answer is valid, in seconds (A8).
     pub ttl_seconds: Option<u32>,
-    /// Whether the user must confirm first (A13).
+    /// Confirmation by the user before a call (A13).
     pub confirmation: Confirmation,
-    /// What an approver may make smaller before the call runs.
+    /// Parameters that an approver may make smaller before the call runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub narrowing: Vec<Narrowing>,
-    /// What it has to do with money that changes hands (A13).
+    /// Relation to payments (A13).
     #[serde(skip_serializing_if = "Payment::is_none")]
     pub payment: Payment,
-    /// Whether a call needs a key, and for how long its result is kept.
+    /// Rules for idempotency keys and stored answers.
     pub idempotency: Idempotency,
-    /// What is done about an external effect of which nobody knows whether it happened.
+    /// Recovery of an external effect whose outcome is unknown.
     pub recovery: Recovery,
-    /// Whether a recorded call can be computed again and compared.
+    /// Rule whether a recorded call can be computed again and compared.
     pub replay: Replay,
-    /// For how long the sealed payload of its records is kept.
+    /// Retention class of the sealed payloads.
     pub retention: Retention,
-    /// How long a call may take, all attempts included.
+    /// Maximum time of a call in milliseconds, all attempts included.
     pub deadline_ms: u64,
-    /// How far the binder may go.
+    /// Limits for repairs by the binder.
     pub binding: BindPolicy,
 }
 
-/// What a call to a tool changes.
+/// Effect of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Nothing.
+    /// Changes nothing.
     #[default]
     Read,
-    /// State that is committed together with the call's record.
+    /// Changes state in the store, which is committed together with the call's record.
     Write,
-    /// Something elsewhere: an HTTP service, a payment, an e-mail.
+    /// Changes something in another system: an HTTP service, a payment, an e-mail.
     External,
 }
 
-/// What a call does to what was there before it.
+/// Kind of change that a call makes to existing data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It may replace or remove something, and each time it may be something else.
+    /// It may replace or remove data, and a repeat may change something else.
     #[default]
     Replaces,
     /// It only adds something.
     Adds,
-    /// It sets something: the same call again changes nothing more.
+    /// It sets a value: the same call again changes nothing more.
     Sets,
 }
 
@@ -152,24 +152,24 @@ impl Effect {
     }
 }
 
-/// Whether a reply waits until its record is durable.
+/// Rule whether a reply waits until its record is durable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceRule {
-    /// Recorded with the next batch; the reply does not wait.
+    /// The record is written with the next batch; the reply does not wait.
     #[default]
     Recorded,
-    /// The reply leaves only after its evidence is durable, and names it (A14).
+    /// The reply is sent only after its evidence is durable, and names it (A14).
     Required,
 }
 
-/// Whether the user must confirm a call before it runs.
+/// Confirmation of calls by the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confirmation {
-    /// Never.
+    /// No confirmation.
     #[default]
     Never,
     /// Every call: payments and sensitive operations. The answer counts for these arguments only.
@@ -178,7 +178,8 @@ pub enum Confirmation {
     Terms(Terms),
 }
 
-/// A parameter that an approver may make smaller, and in which way. What is not declared cannot be changed, and nothing can be made larger.
+/// A parameter that an approver may make smaller, and how. Other parameters cannot be changed, and nothing can be
+/// made larger.
 ///
 /// It goes with confirmations that count for all arguments; [`Terms`] have a ceiling already.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,11 +188,11 @@ pub enum Confirmation {
 pub struct Narrowing {
     /// JSON pointer to the parameter, through objects only.
     pub pointer: String,
-    /// The way.
+    /// Way in which it can be made smaller.
     pub to: Narrower,
 }
 
-/// The ways in which a parameter can be made smaller. Closed.
+/// Ways in which a parameter can be made smaller. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -205,7 +206,7 @@ pub enum Narrower {
 }
 
 impl Narrowing {
-    /// A number that may be lowered.
+    /// Creates a rule for a number that may be lowered.
     pub fn lower(pointer: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),
@@ -213,7 +214,7 @@ impl Narrowing {
         }
     }
 
-    /// A list of which items may be left out.
+    /// Creates a rule for a list from which items may be removed.
     pub fn fewer(pointer: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),
@@ -221,7 +222,7 @@ impl Narrowing {
         }
     }
 
-    /// A set of which values, or an object of which members, may be left out.
+    /// Creates a rule for a set or an object from which values or members may be removed.
     pub fn subset(pointer: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),
@@ -230,7 +231,7 @@ impl Narrowing {
     }
 }
 
-/// What a user agrees to, where that is less than every argument.
+/// Terms that a user agrees to, if that is less than every argument.
 ///
 /// # Example
 ///
@@ -251,14 +252,13 @@ impl Narrowing {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// JSON pointers into the arguments, of what has to stay exactly as it was. What no pointer names
-    /// may change.
+    /// JSON pointers to the arguments that must not change. Other arguments may change.
     pub exact: Vec<String>,
-    /// What may fall and not rise.
+    /// Amount that may fall but not rise.
     pub ceiling: Ceiling,
 }
 
-/// An amount that a user agrees to pay at most.
+/// Maximum amount that a user agrees to pay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -267,12 +267,12 @@ pub struct Ceiling {
     pub amount: String,
     /// JSON pointer to its currency, which has to stay as it was.
     pub currency: String,
-    /// How the amount is written.
+    /// Unit of the amount.
     #[serde(default, skip_serializing_if = "AmountUnit::is_major")]
     pub unit: AmountUnit,
 }
 
-/// How an amount of money is written.
+/// Unit of an amount of money.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -284,17 +284,17 @@ pub enum AmountUnit {
     Minor,
 }
 
-/// What a tool has to do with money that changes hands.
+/// Relation of a tool to payments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Payment {
-    /// Nothing.
+    /// No relation to payments.
     #[default]
     None,
     /// It prepares a payment that a person still has to make: a draft order, a payment link.
     Intent,
-    /// It takes the money. No agent may, so no catalog takes such a tool.
+    /// It takes the money. Agents may not do that, so no catalog accepts such a tool.
     Capture,
 }
 
@@ -331,75 +331,73 @@ impl Payment {
     }
 }
 
-/// The key of a call: whether it is needed, and what becomes of it.
+/// Rules for idempotency keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Idempotency {
-    /// Whether a call without a key is accepted.
+    /// Rule whether a call needs a key.
     pub key: KeyRule,
-    /// JSON pointers to the arguments that make two calls the same one, where a key is derived; all arguments if it is empty. A
-    /// call that has the same values there and differs elsewhere conflicts with the first.
+    /// JSON pointers to the arguments that identify a call, if a key is derived; all arguments if it is empty. A call
+    /// with the same values there and other values elsewhere conflicts with the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
-    /// For how long, beyond its window of validity, a repeat is answered with the first result; 24
-    /// hours unless said otherwise (A20).
+    /// Time for which a repeat gets the stored answer after its validity, in seconds; 24 hours by default (A20).
     pub retention_seconds: u64,
-    /// Failures that are final: a repeat gets them again instead of a new try.
+    /// Error codes that are final: a repeat gets the same error again and does not run.
     pub final_codes: Vec<ErrorCode>,
-    /// How often a call that failed without an effect may be tried again under one key.
+    /// Maximum number of attempts under one key, if a call fails without an effect.
     pub attempts_max: u32,
-    /// How long a second caller of a running key waits for the first, in milliseconds.
+    /// Maximum time that a second caller of a running key waits for the first, in milliseconds.
     pub join_ms: u64,
 }
 
-/// What is done about an external effect ([`Effect::External`]) of which nobody knows whether it
-/// happened, because its owner died or its answer was lost. A [`Effect::Write`] needs none: it is
-/// committed with its call or not at all.
+/// Recovery of an external effect ([`Effect::External`]) whose outcome is unknown, because its owner died or its
+/// answer was lost. An [`Effect::Write`] needs none: it is committed with its call or not at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
-    /// The call is in doubt until an operator resolves it. Nothing runs blindly.
+    /// The call is in doubt until an operator resolves it. Nothing runs again by itself.
     #[default]
     Operator,
     /// Running it twice does no harm: the next caller with the key runs it again.
     Retry,
-    /// The downstream service honours a key: the next caller runs it again with the same one, as long
-    /// as the service remembers it.
+    /// The downstream service honours an idempotency key: the next caller runs it again with the same key, as long as
+    /// the service remembers it.
     DownstreamKey {
-        /// For how long the service remembers; four fifths of it are used.
+        /// Time for which the service remembers keys, in seconds; four fifths of it are used.
         window_seconds: u64,
     },
     /// The tool can look up whether it happened.
     Reconcile {
-        /// How long a request may be on its way: a "not found" counts only after that.
+        /// Maximum time that a request can be on its way, in seconds: "not found" counts only after that.
         grace_seconds: u64,
     },
 }
 
-/// Whether a recorded call can be computed again and compared.
+/// Rule whether a recorded call can be computed again and compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Replay {
-    /// It asks the world: only its record is verified.
+    /// The answer depends on the outside world: only its record is verified.
     #[default]
     Recorded,
     /// The same arguments, rule sets and time give the same answer.
     Pure {
-        /// JSON pointers into `data` that differ each time all the same, such as a quote's id.
+        /// JSON pointers into `data` whose values differ each time, such as the id of a quote.
         #[serde(default)]
         volatile: Vec<String>,
     },
 }
 
-/// Whether a call needs a key.
+/// Rule whether a call needs an idempotency key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KeyRule {
-    /// With a key at most once, without one as often as it is sent.
+    /// With a key the call runs at most once, without one each time it is sent.
     #[default]
     Optional,
     /// A call without a key is refused.
@@ -408,23 +406,23 @@ pub enum KeyRule {
     Derive,
 }
 
-/// How far the binder may go for a tool.
+/// Limits for repairs by the binder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BindPolicy {
-    /// `strict` accepts only JSON that the declaration accepts as it is.
+    /// `strict` accepts only valid JSON that matches the declaration.
     pub leniency: Leniency,
-    /// The furthest change that may run; beyond it the call is refused.
+    /// Highest severity of a repair that may run; beyond it the call is refused.
     pub max_severity: Severity,
-    /// What becomes of a member that the declaration does not know.
+    /// Handling of unknown members.
     pub unknown_keys: UnknownKeys,
-    /// What becomes of a call in which an optional parameter cannot be read.
+    /// Handling of a call in which an optional parameter cannot be read.
     #[serde(skip_serializing_if = "OnOptionalError::is_refuse")]
     pub on_optional_error: OnOptionalError,
 }
 
-/// What becomes of a member that the declaration does not know.
+/// Handling of unknown members.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -434,8 +432,8 @@ pub enum UnknownKeys {
     Refuse,
     /// Left out, with an issue.
     Drop,
-    /// Kept where the schema does not forbid it: what JSON Schema itself says of a schema that is
-    /// silent. For binding against a bare schema; a tool should know what it takes.
+    /// Kept, unless the schema forbids it, as JSON Schema does by default. For binding against a bare schema; a tool
+    /// should declare its arguments.
     Keep,
 }
 
@@ -500,7 +498,7 @@ impl Input {
 }
 
 impl ToolSpec {
-    /// A read with no parameters; the methods below refine it.
+    /// Creates a read-only tool without parameters; the methods below refine it.
     pub fn new(name: ToolName, description: impl Into<String>) -> Self {
         Self {
             name,

@@ -43,18 +43,18 @@ pub struct TraceContext {
     pub trace_id: u128,
     /// Id of this hop's span; never zero.
     pub span_id: u64,
-    /// The span that caused this one, where it is known.
+    /// Parent span, if it is known.
     pub parent_span_id: Option<u64>,
     /// True if the caller records this trace.
     pub sampled: bool,
 }
 
-/// The text is no W3C `traceparent`.
+/// Error for a text that is not a W3C `traceparent`, usually because a proxy or client wrote it by hand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a W3C traceparent: {0}")]
 pub struct InvalidTrace(&'static str);
 
-/// A `tracestate` header: what vendors of tracing add to a trace. It is carried on, never read.
+/// A `tracestate` header: data of tracing vendors. It is passed on and never read.
 ///
 /// # Example
 ///
@@ -112,7 +112,7 @@ impl FromStr for TraceState {
         };
         let mut members = text.split(',');
         if members.clone().count() > STATE_MEMBERS_MAX || !members.all(is_member) {
-            return Err(InvalidTrace("the state is no list of keys and values"));
+            return Err(InvalidTrace("the state is not a list of keys and values"));
         }
         Ok(Self(text.into()))
     }
@@ -143,9 +143,9 @@ impl TraceContext {
 pub struct CallerTrace {
     /// The trace of the chain: as it was sent, or derived from the caller's span.
     pub trace_id: Option<u128>,
-    /// The caller's span, which is the parent of what we do.
+    /// Span of the caller, which is the parent of our span.
     pub span_id: Option<u64>,
-    /// The members that cannot be used.
+    /// Members that cannot be used.
     pub unusable: Vec<&'static str>,
 }
 

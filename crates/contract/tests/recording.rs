@@ -23,7 +23,7 @@ fn declared(spec: ToolSpec) -> Declared {
 }
 
 fn recording(calls: Vec<(&str, Outcome)>) -> Recording {
-    let tool = declared(spec("Keeps a note."));
+    let tool = declared(spec("Stores a note."));
     let definition = tool.definition;
     let calls = (1..).zip(calls).map(|(order, (arguments, outcome))| Call {
         order,
@@ -122,7 +122,7 @@ fn what_is_wrong_has_its_place() {
     );
     check(
         2,
-        "Keeps a note.",
+        "Stores a note.",
         "Keeps it.",
         "line 2, column 1: the declaration of notes.add has the digest",
     );
@@ -161,7 +161,7 @@ fn what_is_wrong_has_its_place() {
         5,
         "{\"call\"",
         "{\"end\":{\"calls\":2}}\n{\"call\"",
-        "line 6, column 1: nothing may stand behind",
+        "line 6, column 1: no line may follow",
     );
 }
 

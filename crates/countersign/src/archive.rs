@@ -1,5 +1,5 @@
 //! The archive: operations of operators and auditors on the log (look, open, prove, export, hold, erase, resolve,
-//! verify).
+//! forget keys, trust the clock, verify).
 //!
 //! Every operation that shows or changes something personal needs a scope of its own and a reason, and leaves a record.
 //! Opening leaves it *before* anything is shown: no record, no plaintext.
@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use countersign_contract::{EvidenceRecord, RequestId, SnapshotId};
+use countersign_contract::{EvidenceRecord, RecordKind, RequestId, SnapshotId};
 use countersign_evidence::checkpoint::CheckpointError;
 use countersign_evidence::note::VerifyingKey;
 
@@ -15,37 +15,47 @@ use crate::clock::Clock;
 use crate::denials::Denials;
 use crate::ids::IdSource;
 use crate::ledger::{self, ClaimQuery, ClaimRow, LogQuery, LogRow, Store, StoredRecord};
+use crate::retention::RetentionPlan;
 use crate::vault::Vault;
 
 mod act;
 mod again;
 mod belongings;
+mod case;
 mod content;
 mod denied;
+mod doubt;
 mod erase;
 mod export;
 pub(crate) mod growth;
 mod locate;
 mod manner;
 mod open;
+mod opened;
 mod proof;
 mod published;
+mod read;
 mod reason;
 mod recording;
 mod resolve;
+mod time;
 pub mod verify;
 mod words;
 
 pub use again::Answered;
 pub use belongings::Belongings;
+pub use case::{Case, CasePart, CaseRecord};
 pub use content::{Content, Tampering};
+pub use doubt::KeyedClaim;
 pub use erase::Erasure;
 pub use export::Export;
 pub use growth::NotGrown;
 pub use locate::KnownThing;
 pub use manner::Manner;
 pub use open::Opened;
+pub use opened::OpenedCall;
 pub use proof::{Proof, Standing};
+pub use read::Read;
 pub use recording::{LeftOut, Recorded, RecordedCalls};
 pub use resolve::{Resolution, Resolved};
 
@@ -58,13 +68,13 @@ const USERS_MAX: usize = 1_000;
 /// Grants opening payloads.
 pub const SCOPE_OPEN: &str = "evidence:open";
 
-/// Grants erasing users.
+/// Grants erasing users, and trusting a clock by which content is removed.
 pub const SCOPE_ERASE: &str = "evidence:erase";
 
 /// Grants placing and lifting holds.
 pub const SCOPE_HOLD: &str = "evidence:hold";
 
-/// Grants stating the outcome of a call that is in doubt.
+/// Grants stating the outcome of a call that is in doubt, and forgetting keys of settled ones.
 pub const SCOPE_RESOLVE: &str = "claims:resolve";
 
 /// Errors of the archive.
@@ -115,10 +125,10 @@ pub enum Error {
         id: SnapshotId,
     },
     /// The newest checkpoint in the store is not one of this log. Usually the store belongs to another log key.
-    #[error("the newest checkpoint in the store does not hold: {0}")]
+    #[error("the newest checkpoint in the store is not valid: {0}")]
     Checkpoint(#[from] CheckpointError),
     /// The checkpoint that the auditor kept is not one of this log.
-    #[error("the checkpoint that was kept does not hold: {0}")]
+    #[error("the supplied checkpoint is not valid: {0}")]
     Held(#[source] CheckpointError),
     /// The tree does not continue the checkpoint that was signed: the log was rolled back, rewritten or damaged.
     #[error(transparent)]
@@ -156,6 +166,7 @@ pub struct Archive {
     denials: Denials,
     things: Arc<[KnownThing]>,
     belongings: Vec<Arc<dyn Belongings>>,
+    retention: RetentionPlan,
 }
 
 /// A record as it is stored, without its sealed payload.
@@ -192,7 +203,14 @@ impl Archive {
             denials,
             things: Arc::default(),
             belongings: Vec::new(),
+            retention: RetentionPlan::default(),
         }
+    }
+
+    /// Sets the retention of payloads, if it is not the default: one that is gone before its end is a fault.
+    pub fn retention(mut self, retention: RetentionPlan) -> Self {
+        self.retention = retention;
+        self
     }
 
     /// One record, with the state of its proof. Nothing is opened.
@@ -217,7 +235,26 @@ impl Archive {
     /// The records of a call, newest first, by the id that the gateway made or the caller chose. An id that the gateway
     /// made is found at once. An id that a caller chose is stored as a digest under the user's key, so without a user
     /// it is searched for user by user; with more than a thousand users that fails with [`Error::NameTheUser`].
+    ///
+    /// The intent of a call, which is written before an effect elsewhere, is listed only if there is no other record.
     pub async fn of_request(
+        &self,
+        request_id: &RequestId,
+        user_id: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<LogRow>, Error> {
+        let mut rows = self
+            .with_intents(request_id, user_id, limit.saturating_mul(2))
+            .await?;
+        if rows.iter().any(|row| row.kind != RecordKind::Intent) {
+            rows.retain(|row| row.kind != RecordKind::Intent);
+        }
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    /// The records of a call as [`of_request`](Self::of_request) finds them, always with its intents.
+    pub async fn with_intents(
         &self,
         request_id: &RequestId,
         user_id: Option<&str>,

@@ -143,7 +143,7 @@ mod tests {
     fn the_derive_works_in_this_crate() {
         #[derive(Deserialize, ToolArgs)]
         struct Args {
-            /// What to look for.
+            /// Words to search for.
             query: String,
         }
 

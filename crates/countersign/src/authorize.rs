@@ -12,8 +12,12 @@ use crate::principal::Principal;
 use crate::unavailable::Unavailable;
 use crate::words::Say;
 
-/// The policy. It sees the principal and the tool, never the arguments, so that a list and a call cannot be answered
-/// differently.
+mod condition;
+
+pub use condition::{Conditions, Denial, Facts, Judgement, Outcome, Ruled, Stage};
+
+/// The policy. It sees the principal and the tool, so that a list and a call cannot be answered differently. Rules that
+/// look at more come with the decision, as [`Conditions`]: they only make a decision stricter.
 pub trait Authorizer: Send + Sync + 'static {
     /// Decides for one principal and one tool.
     fn decide<'a>(
@@ -24,7 +28,7 @@ pub trait Authorizer: Send + Sync + 'static {
 }
 
 /// Decision of a policy, and its revision.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Decision {
     /// The verdict.
     pub verdict: Verdict,
@@ -43,6 +47,8 @@ pub struct Decision {
     pub unkeyed_writes: Option<UnkeyedWrites>,
     /// The time within which a repeat counts as the same call; `None` for [`DERIVE_WINDOW`].
     pub unkeyed_window: Option<Duration>,
+    /// Rules for this tool that look at the call; `None` if there are none. They belong to the same revision.
+    pub conditions: Option<Arc<dyn Conditions>>,
 }
 
 /// The default window of [`UnkeyedWrites::Derive`]: longer than clients wait for an answer.
@@ -121,6 +127,7 @@ impl Authorizer for AllowAll {
             cool_down: None,
             unkeyed_writes: None,
             unkeyed_window: None,
+            conditions: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }
@@ -205,6 +212,7 @@ impl Authorizer for Rules {
             cool_down: None,
             unkeyed_writes: None,
             unkeyed_window: None,
+            conditions: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

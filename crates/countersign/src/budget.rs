@@ -143,13 +143,13 @@ pub enum InvalidBudgets {
         name: String,
     },
     /// A name is empty, too long, or has characters that no name has.
-    #[error("{name:?} is no name of a budget: 1 to {NAME_BYTES_MAX} letters, digits, -, _ or .")]
+    #[error("{name:?} is not a budget name: 1 to {NAME_BYTES_MAX} letters, digits, -, _ or .")]
     Name {
         /// The name.
         name: String,
     },
     /// A JSON pointer is invalid: it does not start with `/`.
-    #[error("{pointer:?} of the budget {name:?} is no JSON pointer: it starts with /")]
+    #[error("{pointer:?} of the budget {name:?} is not a JSON pointer: it has to start with /")]
     Pointer {
         /// The budget.
         name: String,
@@ -157,7 +157,7 @@ pub enum InvalidBudgets {
         pointer: String,
     },
     /// A window is shorter than a second, or no whole number of seconds.
-    #[error("the window of the budget {name:?} is no whole number of seconds")]
+    #[error("the window of the budget {name:?} is not a whole number of seconds")]
     Window {
         /// The budget.
         name: String,
@@ -300,11 +300,11 @@ mod tests {
         assert_eq!(
             refusals,
             [
-                r#""" is no name of a budget: 1 to 64 letters, digits, -, _ or ."#,
-                r#""a b" is no name of a budget: 1 to 64 letters, digits, -, _ or ."#,
+                r#""" is not a budget name: 1 to 64 letters, digits, -, _ or ."#,
+                r#""a b" is not a budget name: 1 to 64 letters, digits, -, _ or ."#,
                 r#"there are two budgets named "a""#,
-                r#""amount" of the budget "a" is no JSON pointer: it starts with /"#,
-                r#"the window of the budget "a" is no whole number of seconds"#,
+                r#""amount" of the budget "a" is not a JSON pointer: it has to start with /"#,
+                r#"the window of the budget "a" is not a whole number of seconds"#,
             ]
         );
         assert!(Budgets::new(vec![budget("a"), budget("b")]).is_ok());

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
-use countersign_args::{Binder, SchemaError};
+use countersign_args::{Arguments, Binder, SchemaError};
 use countersign_contract::id::InvalidId;
 use countersign_contract::tool::{Confirmation, Terms};
-use countersign_contract::{Digest, ToolName, ToolSpec, canonical};
+use countersign_contract::{Digest, Issue, ToolName, ToolSpec, canonical};
 use tokio::sync::watch;
 
 use crate::adapter::{Handler, HandlerTool, ToolHandler};
@@ -231,8 +231,7 @@ impl Catalog {
         self.change(|next| next.take_out(name))
     }
 
-    /// Replaces all tools by these, at once. Tools that are the very same keep what was prepared for them; if one of
-    /// them is refused, nothing changes.
+    /// Replaces all tools at once. Unchanged tools keep their prepared data. If one tool is refused, nothing changes.
     pub fn renew(&self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Result<(), Error> {
         self.change(|next| {
             let before = std::mem::take(next);
@@ -372,6 +371,17 @@ impl Entry {
     /// The tool itself.
     pub fn tool(&self) -> &Arc<dyn DynTool> {
         &self.tool
+    }
+
+    /// The arguments of a text, as the tool would be given them: bound, with defaults. The issues if there are none.
+    pub fn arguments(&self, raw: &str) -> Result<Arguments, Vec<Issue>> {
+        let bound = self.binder.bind(raw);
+        match bound.arguments {
+            Some(arguments) if bound.status.is_executable() => {
+                Ok(self.defaults.fill(&arguments).unwrap_or(arguments))
+            }
+            Some(_) | None => Err(bound.issues),
+        }
     }
 
     /// The prepared declaration.

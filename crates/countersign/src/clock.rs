@@ -49,7 +49,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that only moves when it is told to.
+/// A clock that moves only when a test moves it.
 ///
 /// # Example
 ///

@@ -197,7 +197,7 @@ impl Parts {
                 event,
                 reason,
                 count,
-                "a denial could not be recorded"
+                "a denied request could not be recorded in the evidence log"
             );
             let since = self.clock.monotonic();
             let mut counts = self.counts();

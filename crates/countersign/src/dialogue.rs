@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Most questions and messages that wait for the caller.
 const WAITING_MAX: usize = 64;
 
-/// The caller of a running call, as far as it can be spoken to. Whoever speaks to it hands the dialogue in with
+/// Channel to the caller of a running call, for questions and messages. The surface (such as MCP) passes it in with
 /// [`ToolCall::extension`](crate::ToolCall::extension), in an [`Arc`](std::sync::Arc).
 ///
 /// # Example
@@ -75,7 +75,7 @@ pub enum Left {
 /// Message of a running call.
 #[derive(Debug)]
 pub enum Said {
-    /// A request of the protocol. Whoever cannot pass it on drops the sender.
+    /// A request of the protocol. A surface that cannot pass it on drops the sender.
     Question(Value, oneshot::Sender<Value>),
     /// A notification of the protocol.
     Message(Value),

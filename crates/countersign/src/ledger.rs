@@ -1,5 +1,5 @@
-//! The store's traits: claims, documents, the log, the users' keys, the installation, pots of money, rate limits, and
-//! texts that are searched.
+//! The store's traits: claims, documents, the log, the users' keys, the installation, pots of money, rate limits,
+//! texts that are searched, and the time that is believed.
 //!
 //! One trait a concern, so that each can be read alone; one type implements all of them, because effect, claim and
 //! record are one commit ([`Claims::commit`]). A store sees no personal data in the clear: bodies, replies and payloads
@@ -25,11 +25,12 @@ mod paces;
 mod pots;
 mod tally;
 mod texts;
+mod timekeeping;
 mod vitals;
 
 pub use claims::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Held, HeldState, KeyChange, KeyDigest, Outcome, Scope, Swept, TOMBSTONE,
+    CommitAnswer, Held, HeldState, KeyChange, KeyDigest, Outcome, Scope, Swept,
 };
 pub use documents::{
     DocumentKey, DocumentRead, DocumentWrite, Documents, FoundDocument, IndexEntry, OPEN_INDEX,
@@ -53,16 +54,29 @@ pub use texts::{
     TextChunk, TextHit, TextQuery, Texts, VERSIONS_KEPT,
 };
 
+pub use timekeeping::{
+    Disposal, Disposed, Forgotten, Jump, MARK_MOVES_AFTER, Passage, TIME_LAG_MAX, TIME_STEP_MAX,
+    Timekeeping, Told,
+};
 pub use vitals::{COUNTED_MAX, StoreKind, StoreVitals, Vitals};
 
 /// Everything that a call needs of a store.
 pub trait Store:
-    Claims + Documents + Log + Keyring + Installations + Pots + Paces + Texts + Vitals
+    Claims + Documents + Log + Keyring + Installations + Pots + Paces + Texts + Timekeeping + Vitals
 {
 }
 
-impl<T: Claims + Documents + Log + Keyring + Installations + Pots + Paces + Texts + Vitals> Store
-    for T
+impl<T> Store for T where
+    T: Claims
+        + Documents
+        + Log
+        + Keyring
+        + Installations
+        + Pots
+        + Paces
+        + Texts
+        + Timekeeping
+        + Vitals
 {
 }
 
@@ -85,7 +99,7 @@ pub enum Error {
         needed_bytes: u64,
     },
     /// A bounded store has no room for another key.
-    #[error("the store holds {limit} keys and takes no more")]
+    #[error("the store has its maximum of {limit} keys")]
     Full {
         /// Number of keys that it holds at most.
         limit: usize,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::{
-    BindStatus, ErrorCode, IssueCode, RequestId, SnapshotId, TraceContext, TraceState,
+    BindStatus, Digest, ErrorCode, IssueCode, RequestId, SnapshotId, TraceContext, TraceState,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -98,6 +98,15 @@ pub struct Origin {
     pub call_id: Option<Arc<str>>,
 }
 
+/// Who wrote the arguments, as far as the caller says so: the measure of a model's output is told by both (B19).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Writer {
+    /// The platform of the client: one of those that the contract lists, or `other`.
+    pub client: Option<&'static str>,
+    /// The model, by its provider's name for it.
+    pub model: Option<Arc<str>>,
+}
+
 /// Facts about an answered call.
 #[derive(Debug, Clone)]
 pub struct Answered {
@@ -124,6 +133,10 @@ pub struct Answered {
     pub policy_revision: Option<String>,
     /// Id of the evidence.
     pub snapshot_id: Option<SnapshotId>,
+    /// Digest of the session's name, if the call names one: the name itself is the caller's text.
+    pub session: Option<Digest>,
+    /// Who wrote the arguments.
+    pub writer: Writer,
     /// The binder's changes (B19).
     pub binding: BindSummary,
     /// Durations of the phases. Unlike in the record, settling includes the commit.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 
@@ -21,7 +22,7 @@ pub enum Listed {
     Prompts,
 }
 
-/// Something that is asked of whoever offers it.
+/// A request to an MCP server that offers resources or prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// The contents of a resource.
@@ -40,7 +41,7 @@ pub enum Asked {
 pub struct Request<'a> {
     /// The caller.
     pub principal: &'a Principal,
-    /// The tools that they may call; nobody gets anything of a server of which they may call nothing.
+    /// Tools that the caller may call. A caller who may call no tool of a server gets nothing from it.
     pub tools: &'a BTreeSet<String>,
     /// The caller, as far as it can be spoken to.
     pub dialogue: Option<Arc<Dialogue>>,
@@ -53,7 +54,7 @@ pub struct Request<'a> {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refused {
-    /// Nobody offers that.
+    /// No server offers it.
     Unknown,
     /// An error of the protocol.
     Protocol {
@@ -68,6 +69,28 @@ pub enum Refused {
     Away(String),
 }
 
+/// An upstream that was asked a moment ago.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    /// True if it answered.
+    pub is_up: bool,
+    /// Its answer, or the reason for which there is none; for an operator.
+    pub said: String,
+    /// Time until the answer, in microseconds.
+    pub took_us: u64,
+    /// Number of tools that it lists; `None` if it is no MCP server, or does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listed: Option<usize>,
+    /// Number of its tools that are approved; `None` if it is no MCP server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<usize>,
+    /// Digest of the approved definitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<String>,
+    /// Tools that are not as they were approved.
+    pub differences: Vec<String>,
+}
+
 /// Everything that others offer beside tools.
 pub trait Offers: Send + Sync {
     /// True if there is nobody who could offer anything.
@@ -76,11 +99,17 @@ pub trait Offers: Send + Sync {
     /// True if somebody offers things of this kind.
     fn has(&self, kind: Listed) -> bool;
 
+    /// The name of whoever offers what a request is about; `None` if nobody does.
+    fn owner(&self, asked: Asked, params: &Value) -> Option<String>;
+
     /// Everything of a kind, of those servers of which the caller may call a tool. It waits for nobody.
     fn list(&self, kind: Listed, tools: &BTreeSet<String>) -> Vec<Value>;
 
     /// Passes a request on.
     fn ask<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Value, Refused>>;
+
+    /// Asks an upstream whether it is there, now and without anybody's credential; `None` if there is none of this name.
+    fn probe<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Option<Probe>>;
 
     /// Changes with each change of a list.
     fn changes(&self) -> watch::Receiver<u64>;

@@ -23,7 +23,7 @@ pub struct ToolPattern(Cow<'static, str>);
 
 /// The error for a text that is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no pattern: 1 to {BYTES_MAX} letters, digits and _ . - * / : @")]
+#[error("{text:?} is not a pattern: 1 to {BYTES_MAX} letters, digits and _ . - * / : @")]
 pub struct InvalidPattern {
     /// The text, or its beginning.
     pub text: String,

@@ -32,13 +32,13 @@ impl MemorySearch {
     }
 }
 
-/// What `memory.search` takes.
+/// Arguments of `memory.search`.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct MemorySearchArgs {
-    /// What to look for.
+    /// Words to search for.
     #[arg(example = "milk")]
     pub query: String,
-    /// How many notes at most.
+    /// Maximum number of notes.
     #[arg(default = 3, min = 1, max = 50, harmless)]
     pub limit: u32,
 }
@@ -48,13 +48,13 @@ pub struct MemorySearchArgs {
 pub struct Found {
     /// The note.
     pub text: String,
-    /// The share of the query's words that it holds.
+    /// Share of the query's words that the note contains.
     pub score: f64,
 }
 
 impl Tool for MemorySearch {
     const NAME: &'static str = "memory.search";
-    const DESCRIPTION: &'static str = "Finds notes by the words they hold, best first.";
+    const DESCRIPTION: &'static str = "Finds notes by their words, best first.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = MemorySearchArgs;
     type Output = Vec<Found>;
@@ -93,7 +93,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 #[derive(Debug, Clone, Copy)]
 pub struct Diagnostics;
 
-/// What `diagnostics.echo` takes.
+/// Arguments of `diagnostics.echo`.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct DiagnosticsArgs {
     /// Any object.
@@ -102,28 +102,28 @@ pub struct DiagnosticsArgs {
     pub note: Option<String>,
 }
 
-/// What `diagnostics.echo` answers.
+/// Answer of `diagnostics.echo`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Diagnosis {
     /// The payload as it was bound.
     pub payload: Option<Map<String, Value>>,
     /// The note as it was bound.
     pub note: Option<String>,
-    /// How many bytes of arguments were sent.
+    /// Size of the arguments as sent, in bytes.
     pub raw_bytes: usize,
-    /// What the binder changed.
+    /// Changes by the binder.
     pub issues: Vec<Issue>,
     /// For a downstream call.
     pub traceparent: String,
     /// The time of the call.
     pub at: String,
-    /// How long the call may still take.
+    /// Time left for the call.
     pub remaining_ms: u64,
 }
 
 impl Tool for Diagnostics {
     const NAME: &'static str = "diagnostics.echo";
-    const DESCRIPTION: &'static str = "Reports what arrived and what was made of it.";
+    const DESCRIPTION: &'static str = "Reports the arguments as received and as bound.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = DiagnosticsArgs;
     type Output = Diagnosis;

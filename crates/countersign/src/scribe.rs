@@ -155,6 +155,22 @@ impl Draft {
         }
     }
 
+    /// The bytes that it takes while it waits, about.
+    pub fn bytes(&self) -> usize {
+        /// What a record has besides its texts.
+        const FRAME: usize = 2_048;
+        let texts = match &self.0 {
+            Form::Ready(entry) => entry.leaf.len() + entry.payload.as_ref().map_or(0, Vec::len),
+            Form::Plain(..) => 0,
+            Form::Call(draft) => {
+                let raw = draft.raw.as_ref().map_or(0, |raw| raw.len());
+                let arguments = draft.arguments.as_ref().map_or(0, String::len);
+                raw + arguments + draft.data.as_ref().map_or(0, String::len)
+            }
+        };
+        texts.saturating_add(FRAME)
+    }
+
     /// The user's key that it is sealed under.
     pub fn sealed_under(&self) -> Option<KeyId> {
         match &self.0 {
@@ -229,6 +245,17 @@ pub struct Act {
 impl Act {
     /// The record of it, with the key of the user that it is about.
     pub fn entry(self, id: SnapshotId, keys: Option<&UserKey>) -> Entry {
+        self.entry_of_call(id, keys, None)
+    }
+
+    /// The record of an event within a call, which is found by the request id of the call. The id is the one that the
+    /// log has: a digest if the caller chose it.
+    pub(crate) fn entry_of_call(
+        self,
+        id: SnapshotId,
+        keys: Option<&UserKey>,
+        request_id: Option<RequestId>,
+    ) -> Entry {
         let subject = keys
             .filter(|_| !self.user_id.is_empty())
             .map(|keys| keys.subject(&self.user_id));
@@ -240,6 +267,7 @@ impl Act {
             },
         });
         let record = EvidenceRecord {
+            request_id: request_id.clone(),
             subject,
             actor,
             act: self.about,
@@ -252,7 +280,7 @@ impl Act {
             user_id: self.user_id,
             kind: self.kind,
             at: self.at,
-            request_id: None,
+            request_id,
             tool: None,
             code: None,
             leaf: canonical_leaf(&record),

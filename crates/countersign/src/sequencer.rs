@@ -18,10 +18,13 @@ use serde_json::{Value, json};
 use crate::archive::growth::{NotGrown, grown};
 use crate::clock::{Clock, SystemClock};
 use crate::ids::{IdSource, RandomIds};
-use crate::ledger::{self, Durability, Head, Integration, Sequencing, Store, Swept};
+use crate::ledger::{
+    self, Disposal, Durability, Entry, Head, Integration, Sequencing, Store, Swept,
+};
 use crate::newest::NewestCheckpoint;
 use crate::scribe::{Act, Draft};
 
+mod maintain;
 mod prompt;
 mod run;
 
@@ -34,13 +37,13 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] ledger::Error),
     /// The tree does not continue the signed one. Usually an old backup was put back.
-    #[error("nothing is signed: {0}")]
+    #[error("the evidence log cannot be signed: {0}")]
     NotGrown(NotGrown),
     /// The checkpoint that the operator kept is not one of this log. Usually it belongs to another log key.
-    #[error("the checkpoint that was kept outside of the store does not hold: {0}")]
+    #[error("the checkpoint outside of the store is not valid: {0}")]
     Held(CheckpointError),
     /// The newest checkpoint in the store is not one of this log. Usually the store belongs to another log key.
-    #[error("the newest checkpoint in the store does not hold: {0}")]
+    #[error("the newest checkpoint in the store is not valid: {0}")]
     Stored(CheckpointError),
     /// The key cannot sign for this log.
     #[error("the checkpoint cannot be signed: {0}")]
@@ -104,6 +107,12 @@ pub struct Sequencer {
     known: Option<Checkpoint>,
     /// The size of the newest checkpoint of another process at the last look.
     followed: u64,
+    /// True if the program's log says that the clock has jumped.
+    has_jumped: bool,
+    /// True if the clock was looked at since the start.
+    has_looked: bool,
+    /// Records of the start that could not be written yet, the last one first.
+    owed: Vec<(RecordKind, Value)>,
 }
 
 /// Result of one round.
@@ -123,19 +132,16 @@ pub enum Tick {
 }
 
 /// Result of maintenance.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Maintained {
     /// Counts of the claims' sweep.
     pub swept: Swept,
-    /// Number of payloads that were dropped.
-    pub pruned: usize,
+    /// What was removed because its time was over.
+    pub disposal: Disposal,
 }
 
 /// Maximum number of records of one integration.
 const BATCH: usize = 4_096;
-
-/// Maximum number of rows of a kind that one step of maintenance changes.
-const MAINTAINED_MAX: usize = 256;
 
 impl SequencerBuilder {
     /// Sets the clock.
@@ -198,6 +204,9 @@ impl SequencerBuilder {
             parts: self,
             known: None,
             followed: 0,
+            has_jumped: false,
+            has_looked: false,
+            owed: Vec::new(),
         };
         if !sequencer.parts.store.keeps_log() {
             return Ok(sequencer);
@@ -216,7 +225,15 @@ impl SequencerBuilder {
         if let Some(known) = &sequencer.known {
             sequencer.parts.newest.set(short(known));
         }
-        sequencer.write_start(last.is_unclean).await?;
+        sequencer.owe_start(last.is_unclean);
+        match sequencer.write_owed().await {
+            // A store that takes no writes is still read, so the start is written down later.
+            Err(error) if !error.is_final() => {
+                let error = &error as &dyn StdError;
+                tracing::warn!(error, "the start is not recorded yet; it is tried again");
+            }
+            written => written?,
+        }
         Ok(sequencer)
     }
 }
@@ -255,6 +272,7 @@ impl Sequencer {
         if !self.parts.store.keeps_log() {
             return Ok(Tick::Idle);
         }
+        self.write_owed().await?;
         loop {
             let parts = &self.parts;
             let integrated = parts.store.integrate(&parts.sequencing, BATCH).await?;
@@ -267,15 +285,6 @@ impl Sequencer {
                 return self.sign(&head, added).await;
             }
         }
-    }
-
-    /// Runs the maintenance of claims and payloads that time alone requires, a few rows at a time.
-    pub async fn maintain(&self) -> Result<Maintained, Error> {
-        let store = &self.parts.store;
-        Ok(Maintained {
-            swept: store.sweep(MAINTAINED_MAX).await?,
-            pruned: store.prune(MAINTAINED_MAX).await?,
-        })
     }
 
     async fn sign(&mut self, head: &Head, added: usize) -> Result<Tick, Error> {
@@ -330,11 +339,12 @@ impl Sequencer {
         }
     }
 
-    async fn write_start(&self, is_unclean: bool) -> Result<(), Error> {
-        if let Some(known) = self.known.as_ref().filter(|_| !self.parts.is_brief) {
-            let about = json!({"size": known.size, "root": Digest(known.root).to_string()});
-            self.write(RecordKind::Checkpoint, about).await?;
-        }
+    /// True if the records of the start could not be written yet.
+    pub fn owes_start(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    fn owe_start(&mut self, is_unclean: bool) {
         if is_unclean {
             let size = self.known.as_ref().map(|known| known.size);
             let about = json!({
@@ -343,25 +353,47 @@ impl Sequencer {
                 "holder": self.parts.sequencing.holder,
                 "may_miss": "records of plain reads of the last moments",
             });
-            self.write(RecordKind::Config, about).await?;
+            self.owed.push((RecordKind::Config, about));
+        }
+        if let Some(known) = self.known.as_ref().filter(|_| !self.parts.is_brief) {
+            let about = json!({"size": known.size, "root": Digest(known.root).to_string()});
+            self.owed.push((RecordKind::Checkpoint, about));
+        }
+    }
+
+    /// Writes the records of the start, after a look at the clock: a store without a mark begins with the time of its
+    /// newest record.
+    async fn write_owed(&mut self) -> Result<(), Error> {
+        if !self.has_looked {
+            self.observe_time().await?;
+            self.has_looked = true;
+        }
+        while let Some((kind, about)) = self.owed.last().cloned() {
+            self.write(kind, about).await?;
+            self.owed.pop();
         }
         Ok(())
     }
 
     async fn write(&self, kind: RecordKind, about: Value) -> Result<(), Error> {
         let parts = &self.parts;
-        let act = Act {
-            kind,
-            at: parts.clock.now(),
-            user_id: String::new(),
-            actor: None,
-            about,
-            retention: Retention::Standard,
-        };
-        let entry = act.entry(parts.ids.snapshot_id(), None);
+        let entry = entry(&*parts.clock, &*parts.ids, kind, about);
         let draft = Draft::from(entry);
         Ok(parts.store.append(draft, Durability::Committed).await?)
     }
+}
+
+/// The record of something that nobody asked for.
+fn entry(clock: &dyn Clock, ids: &dyn IdSource, kind: RecordKind, about: Value) -> Entry {
+    let act = Act {
+        kind,
+        at: clock.now(),
+        user_id: String::new(),
+        actor: None,
+        about,
+        retention: Retention::Standard,
+    };
+    act.entry(ids.snapshot_id(), None)
 }
 
 impl fmt::Debug for Sequencer {

@@ -98,8 +98,8 @@ pub trait Tool: Send + Sync + 'static {
     }
 }
 
-/// A tool without its types: the catalog holds these, and manifests are turned into them. Written by hand only if the
-/// declaration is not known before the program runs.
+/// A tool without its types. The catalog contains these, and manifests are turned into them. Implement it by hand
+/// only if the declaration is not known before the program runs.
 ///
 /// # Example
 ///
@@ -134,6 +134,11 @@ pub trait Tool: Send + Sync + 'static {
 pub trait DynTool: Send + Sync + 'static {
     /// The declaration; the same for as long as the tool is registered.
     fn spec(&self) -> &ToolSpec;
+
+    /// Name of the upstream that the tool belongs to; `None` if it is a tool of the program itself.
+    fn upstream(&self) -> Option<&str> {
+        None
+    }
 
     /// Treatment of a dry run, if the tool changes something.
     fn dry_run(&self) -> DryRun {

@@ -22,7 +22,7 @@ fn check_parameters<T: ToolArgs>(expected: &[Parameter]) {
 
 #[derive(Debug, PartialEq, Deserialize, ToolArgs)]
 struct SearchArgs {
-    /// What to look for.
+    /// Words to search for.
     #[arg(example = "refund policy", min_length = 1, max_length = 200)]
     query: String,
     /// How many snippets
@@ -35,7 +35,7 @@ struct SearchArgs {
 #[test]
 fn a_field_declares_everything() {
     let mut query =
-        Parameter::new("query", ValueKind::String, "What to look for.").example("refund policy");
+        Parameter::new("query", ValueKind::String, "Words to search for.").example("refund policy");
     query.bounds.min_length = Some(1);
     query.bounds.max_length = Some(200);
     let limit = Parameter::new("limit", ValueKind::Integer, "How many snippets at most.")
@@ -47,7 +47,7 @@ fn a_field_declares_everything() {
         "additionalProperties": false,
         "required": ["query"],
         "properties": {
-            "query": {"type": "string", "x-kind": "string", "description": "What to look for.",
+            "query": {"type": "string", "x-kind": "string", "description": "Words to search for.",
                       "examples": ["refund policy"], "minLength": 1, "maxLength": 200},
             "limit": {"type": "integer", "x-kind": "integer", "default": 3, "minimum": 1,
                       "maximum": 50, "description": "How many snippets at most."},

@@ -312,7 +312,7 @@ fn dialects_are_named_as_in_the_commands() {
     }
     assert_eq!(
         "gpt".parse::<Dialect>().unwrap_err().to_string(),
-        "\"gpt\" is no dialect; use openai, openai-responses, anthropic, gemini, mcp or stub"
+        "\"gpt\" is not a dialect; use openai, openai-responses, anthropic, gemini, mcp, text or stub"
     );
 }
 

@@ -1,6 +1,7 @@
 //! Laws of the dialects, for every message (B15).
 #![expect(
     clippy::indexing_slicing,
+    clippy::string_slice,
     clippy::unwrap_used,
     reason = "a test that cannot be set up fails"
 )]
@@ -302,6 +303,14 @@ fn message(dialect: Dialect, calls: &[Call]) -> String {
             });
             format!("[{requests}]")
         }
+        Dialect::Text => {
+            let text = calls.iter().map(|(name, text)| {
+                format!(
+                    "<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {text}}}\n</tool_call>\n"
+                )
+            });
+            json!(text.collect::<String>()).to_string()
+        }
         Dialect::Stub => {
             let calls = each(&|at, (name, text)| {
                 json!({ "id": format!("c{at}"), "name": name, "arguments": text }).to_string()
@@ -320,6 +329,10 @@ fn item(at: usize, (name, text): &Call) -> Value {
 fn events(dialect: Dialect, calls: &[Call], cuts: &[prop::sample::Index]) -> Vec<String> {
     let (open, piece, close): (Opened<'_>, Piece<'_>, Vec<Value>) = match dialect {
         Dialect::Gemini | Dialect::Mcp => return vec![message(dialect, calls)],
+        Dialect::Text => {
+            let whole: String = serde_json::from_str(&message(dialect, calls)).unwrap();
+            return written(&whole, cuts);
+        }
         Dialect::OpenAi => (
             &|at, (name, _)| {
                 chunk(&json!({ "index": at, "id": format!("c{at}"), "function": { "name": name } }))
@@ -379,6 +392,18 @@ fn events(dialect: Dialect, calls: &[Call], cuts: &[prop::sample::Index]) -> Vec
     }
     events.extend(close);
     events.iter().map(Value::to_string).collect()
+}
+
+/// A text in pieces, as a stream of strings.
+fn written(whole: &str, cuts: &[prop::sample::Index]) -> Vec<String> {
+    let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(whole.len() + 1)).collect();
+    places.retain(|place| whole.is_char_boundary(*place));
+    places.extend([0, whole.len()]);
+    places.sort_unstable();
+    let pieces = places
+        .windows(2)
+        .map(|pair| json!(whole[pair[0]..pair[1]]).to_string());
+    pieces.chain(["[DONE]".to_owned()]).collect()
 }
 
 type Opened<'a> = &'a dyn Fn(usize, &Call) -> Value;

@@ -462,7 +462,7 @@ fn spec(name: &str, schema: Value) -> ToolSpec {
 fn input(dialect: Dialect, list: &ToolList) -> &Value {
     let definition = &list.json[0];
     match dialect {
-        Dialect::OpenAi => &definition["function"]["parameters"],
+        Dialect::OpenAi | Dialect::Text => &definition["function"]["parameters"],
         Dialect::OpenAiResponses | Dialect::Stub => &definition["parameters"],
         Dialect::Anthropic => &definition["input_schema"],
         Dialect::Mcp => &definition["inputSchema"],

@@ -58,7 +58,7 @@ fn the_report_says_exactly_what_was_cut() {
         report(whole.tokens - 22),
         [
             "checkout.create_draft_order examples -21",
-            "memory.search examples -7",
+            "memory.search examples -6",
         ]
     );
 }

@@ -367,7 +367,7 @@ fn end(entry: &HistoryEntry) -> (&str, &str, Vec<&str>) {
 fn sends_objects(dialect: Dialect) -> bool {
     match dialect {
         Dialect::Anthropic | Dialect::Gemini | Dialect::Mcp => true,
-        Dialect::OpenAi | Dialect::OpenAiResponses | Dialect::Stub => false,
+        Dialect::OpenAi | Dialect::OpenAiResponses | Dialect::Text | Dialect::Stub => false,
     }
 }
 

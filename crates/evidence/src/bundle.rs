@@ -15,6 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use countersign_contract::canonical;
 use countersign_contract::evidence::{EvidenceRecord, Opening};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::note::{Note, VerifyingKey};
@@ -166,7 +167,7 @@ pub enum BundleError {
     #[error("the bundle cannot be read: {0}")]
     NotJson(#[from] canonical::Error),
     /// A member is missing or unknown, usually because the file is other JSON.
-    #[error("this is no evidence bundle: {reason}")]
+    #[error("this is not an evidence bundle: {reason}")]
     NotABundle {
         /// Message of the parser.
         reason: String,
@@ -256,6 +257,11 @@ impl Bundle {
         if format != FORMAT {
             return Err(BundleError::UnknownFormat { found: format });
         }
+        let shape: Json = serde_json::from_str(&text).map_err(not_a_bundle)?;
+        if !is_made_of_objects(&shape) {
+            let reason = "a list stands where an object is expected".to_owned();
+            return Err(BundleError::NotABundle { reason });
+        }
         let bundle: Self = serde_json::from_str(&text).map_err(not_a_bundle)?;
         let found = bundle.records.len();
         if !(1..=RECORDS_MAX).contains(&found) {
@@ -272,6 +278,28 @@ impl Bundle {
     pub fn verify(&self, trusted: Option<&VerifyingKey>, held: Option<&str>) -> Report {
         verify::verify(self, trusted, held)
     }
+}
+
+/// True if no list stands in the place of an object. Derived readers take a list of the members in their order for the object,
+/// which other implementations do not.
+fn is_made_of_objects(bundle: &Json) -> bool {
+    let is_list = |value: &Json, name: &str| value.get(name).is_some_and(Json::is_array);
+    let opened_is_made = |record: &Json| {
+        let opened = record.get("opened");
+        let is_any = |opened: &Json| {
+            Value::ALL
+                .iter()
+                .any(|value| is_list(opened, value.domain()))
+        };
+        !is_list(record, "opened") && !opened.is_some_and(is_any)
+    };
+    let records = bundle.get("records").and_then(Json::as_array);
+    bundle.is_object()
+        && !is_list(bundle, "earlier")
+        && records.is_none_or(|records| {
+            let mut records = records.iter();
+            records.all(|record| !record.is_array() && opened_is_made(record))
+        })
 }
 
 impl BundledRecord {

@@ -7,7 +7,8 @@
 //! 2. [`note`] and [`checkpoint`]: the signed statement "the tree of this size has this root";
 //! 3. [`seal`]: the uses of a user's key, and the services that keep that key;
 //! 4. [`freshness`]: claims of a record about the answers that it links;
-//! 5. [`bundle`]: some records in one file, and the checks of a third party.
+//! 5. [`bundle`]: some records in one file, and the checks of a third party;
+//! 6. [`page`]: the same checks as a page for a browser.
 //!
 //! The formats are specified in `docs/evidence-format.md`.
 //!
@@ -38,6 +39,7 @@ pub mod checkpoint;
 pub mod freshness;
 pub mod hex;
 pub mod note;
+pub mod page;
 pub mod seal;
 pub mod tile;
 pub mod tree;

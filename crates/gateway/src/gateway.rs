@@ -179,7 +179,8 @@ impl Gateway {
         self.parts.pages.get().map(|pages| pages(self))
     }
 
-    /// Has its figures here: the very one that observes the executor. To be given before anything was counted.
+    /// Uses this pulse for the overview. It has to be the one that observes the executor, and must be set before
+    /// anything was counted.
     pub fn with_pulse(self, pulse: Arc<Pulse>) -> Self {
         self.parts.pulse.get_or_init(|| pulse);
         self
@@ -367,7 +368,7 @@ impl Gateway {
             let id = (!is_chosen).then(|| tracing::field::display(&request_id));
             tracing::error!(
                 request_id = id,
-                "a call was lost: a part of the gateway panicked"
+                "the gateway panicked during a call; the caller was told to retry"
             );
             let body = ErrorBody::new(ErrorCode::UpstreamError, Say::CallLost)
                 .source(FaultSource::Gateway)

@@ -11,8 +11,14 @@
 //! | `tools` | `GET /v1/tools`: the tools that the caller may call, in the requested format |
 //! | `providers` | `POST /v1/providers/{provider}/calls`: a model's message in, its tool messages out |
 //! | `calls` | `GET /v1/calls`: past calls |
+//! | `sessions` | `GET /v1/sessions/{id}`: the calls of one session |
+//! | `claims` | `/v1/claims`: calls in doubt, and their settlement |
+//! | `acts` | `GET /v1/evidence`: what was done with the log itself |
+//! | `policy` | `GET /v1/policy`: who may call what |
 //! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
+//! | [`cases`] | `/v1/cases/{id}`: all records of one order or call, and one bundle of them |
 //! | `replay` | `POST /v1/evidence/{id}/replay` |
+//! | `upstreams` | `POST /v1/upstreams/{name}/test`: asks an upstream whether it is there |
 //! | `status` | `GET /v1/status`: the state of the server, and its problems |
 //! | `log` | `/v1/log`: the signed checkpoint and the tiles under it |
 //! | `sight` | read access to records |
@@ -28,11 +34,14 @@ use axum::routing::{get, post};
 
 use crate::gateway::Gateway;
 
+mod acts;
 pub mod answer;
 mod approvals;
 pub(crate) mod body;
 mod call;
 mod calls;
+pub mod cases;
+mod claims;
 pub mod edge;
 mod evidence;
 pub(crate) mod headers;
@@ -41,13 +50,16 @@ mod log;
 mod members;
 pub mod openapi;
 mod origin;
+mod policy;
 mod probes;
 mod providers;
 mod query;
 mod replay;
+mod sessions;
 mod sight;
 mod status;
 mod tools;
+mod upstreams;
 
 /// Scope for reading other users' calls and records.
 pub const SCOPE_CALLS: &str = "calls:read";
@@ -65,6 +77,14 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/status", get(status::show))
         .route("/v1/calls", get(calls::list))
         .route("/v1/calls/{request_id}", get(calls::one))
+        .route("/v1/cases/{id}", get(cases::show))
+        .route("/v1/cases/{id}/bundle", post(cases::bundle))
+        .route("/v1/sessions/{id}", get(sessions::show))
+        .route("/v1/claims", get(claims::list))
+        .route("/v1/claims/settle", post(claims::settle))
+        .route("/v1/policy", get(policy::show))
+        .route("/v1/upstreams/{name}/test", post(upstreams::test))
+        .route("/v1/evidence", get(acts::list))
         .route("/v1/evidence/{id}", get(evidence::show))
         .route("/v1/evidence/{id}/proof", get(evidence::proof))
         .route("/v1/evidence/{id}/bundle", get(evidence::bundle))

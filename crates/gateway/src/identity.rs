@@ -23,6 +23,8 @@ use crate::policy::{LivePolicy, Policy};
 mod api_key;
 mod api_keys;
 mod challenge;
+mod discovery;
+mod issuer_door;
 mod jwks;
 mod jwt;
 mod key_store;
@@ -38,6 +40,7 @@ mod verified;
 pub use api_key::{ApiKey, IssuedKey, KeyState, NewKey};
 pub use api_keys::{ApiKeys, SCOPE_KEYS};
 pub(crate) use challenge::base_url;
+pub use issuer_door::{FromIssuer, IssuerClient, NotLetIn, ToIssuer, Unusable};
 pub use key_store::{API_KEYS, FLAGS};
 pub use keys_error::KeysError;
 pub(crate) use layer::Known;
@@ -45,6 +48,7 @@ pub use layer::layer;
 pub use refusal::{Reason, Refused};
 pub use sessions::{LINK_LIFE, NotSignedIn, SESSION_IDLE, SESSION_LIFE, Sessions, SignedIn, Use};
 
+use issuer_door::IssuerDoor;
 use jwt::Tokens;
 use refusal::Refusals;
 
@@ -59,6 +63,9 @@ pub struct Identity {
     keys: Option<ApiKeys>,
     tokens: Tokens,
     policy: Arc<LivePolicy>,
+    clock: Arc<dyn Clock>,
+    /// Issuer at which people sign in with a browser.
+    door: Option<IssuerDoor>,
     operator: Option<Operator>,
     /// True if programs on this machine need no credential although some are configured.
     anonymous_allowed: bool,
@@ -84,6 +91,8 @@ impl Identity {
             keys: None,
             tokens: Tokens::new(clock.clone()),
             policy,
+            clock: clock.clone(),
+            door: None,
             operator: None,
             anonymous_allowed: false,
             is_operators_only: false,
@@ -112,6 +121,17 @@ impl Identity {
     pub fn with_operator(mut self, operator: Operator) -> Self {
         self.operator = Some(operator);
         self
+    }
+
+    /// Lets people sign in with a browser at this issuer. Its tokens are still checked by the policy.
+    pub fn with_issuer_client(mut self, client: IssuerClient) -> Self {
+        self.door = Some(IssuerDoor::new(client, self.clock.clone()));
+        self
+    }
+
+    /// Returns the issuer at which people sign in with a browser.
+    pub fn issuer_client(&self) -> Option<&IssuerClient> {
+        self.door.as_ref().map(|door| &door.client)
     }
 
     /// Accepts programs on this machine without a credential, even if some are configured.
@@ -242,7 +262,7 @@ impl Identity {
         if let Some(keys) = &self.keys
             && let Err(error) = keys.require_credentials(&policy).await
         {
-            tracing::warn!(%error, "that credentials are required could not be kept");
+            tracing::warn!(%error, "the setting that credentials are required could not be stored");
         }
     }
 
@@ -265,14 +285,14 @@ impl fmt::Debug for Identity {
 pub enum MayNotListen {
     /// The address can be reached from outside and no credential is configured, so every client could call
     /// everything.
-    #[error("{address} can be reached by others, and no credential is set up")]
+    #[error("{address} can be reached by other machines, but no credential is configured")]
     NoCredential {
         /// Address to listen on.
         address: SocketAddr,
     },
     /// The address can be reached from outside and anonymous access is allowed: clients behind a proxy would
     /// count as local programs.
-    #[error("{address} can be reached by others, so nobody is let in without a credential")]
+    #[error("{address} can be reached by other machines, so every caller needs a credential")]
     Anonymous {
         /// Address to listen on.
         address: SocketAddr,

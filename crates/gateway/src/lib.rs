@@ -49,6 +49,7 @@ pub mod routes;
 pub mod server;
 pub mod settings;
 pub mod status;
+mod strands;
 mod strict;
 pub mod telemetry;
 mod words;

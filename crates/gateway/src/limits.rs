@@ -41,7 +41,10 @@ impl Controls {
             replaced.map_err(|error| error.to_string())
         });
         if let Err(error) = replaced {
-            tracing::error!(error, "the budgets of the policy are not in force");
+            tracing::error!(
+                error,
+                "the budgets of the new policy could not be applied; the earlier ones stay in force"
+            );
         }
     }
 

@@ -25,12 +25,14 @@ use http::header::CONTENT_TYPE;
 use crate::cached::Cached;
 use crate::gateway::Gateway;
 
+mod bindings;
 mod meters;
 mod policy;
 mod refusal;
 mod stored;
 mod text;
 
+use bindings::Bindings;
 use meters::ToolMeters;
 use policy::PolicyText;
 use refusal::Refusals;
@@ -61,6 +63,7 @@ pub struct Metrics {
     by_name: Mutex<BTreeMap<Box<str>, Arc<ToolMeters>>>,
     /// Counters of calls to unknown tools.
     unknown: Arc<ToolMeters>,
+    bindings: Bindings,
     refusals: Refusals,
     connections: AtomicI64,
     spans_dropped: Arc<AtomicU64>,
@@ -89,6 +92,7 @@ impl Metrics {
             // A tool that really has this name shares its counters.
             by_name: Mutex::new(BTreeMap::from([(UNKNOWN.into(), unknown.clone())])),
             unknown,
+            bindings: Bindings::default(),
             refusals: Refusals::default(),
             connections: AtomicI64::new(0),
             spans_dropped: Arc::default(),
@@ -170,6 +174,7 @@ impl Default for Metrics {
 impl Observer for Metrics {
     fn answered(&self, answered: &Answered) {
         self.count(answered);
+        self.bindings.count(answered);
     }
 }
 

@@ -46,9 +46,9 @@ pub enum Facade {
     /// For callers with a long list.
     #[default]
     Auto,
-    /// For everybody.
+    /// For every caller.
     On,
-    /// For nobody.
+    /// For no caller.
     Off,
 }
 

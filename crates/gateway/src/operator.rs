@@ -26,7 +26,7 @@ pub use desk::{Asked, Lines, Operations};
 pub use proof::{Prover, Secret};
 pub use socket::{OperatorSocket, SocketError};
 
-/// What the operator of the machine may do over the wire.
+/// Scopes of the operator of the machine.
 pub const OPERATOR_SCOPES: [&str; 7] = [
     SCOPE_CALLS,
     SCOPE_OPEN,
@@ -41,7 +41,7 @@ pub const OPERATOR_SCOPES: [&str; 7] = [
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AtSocket;
 
-/// The operator, and how they are known where there is no socket.
+/// The operator of the machine, with the proof that replaces the socket if there is none.
 pub struct Operator {
     caller: Caller,
     prover: Option<Prover>,
@@ -71,7 +71,7 @@ impl Operator {
         self
     }
 
-    /// Who comes by the socket.
+    /// Returns the caller at the socket.
     pub(crate) fn at_socket(&self) -> Caller {
         self.caller.clone()
     }
@@ -82,7 +82,7 @@ impl Operator {
         prover.is_proved(headers).then(|| self.caller.clone())
     }
 
-    /// How the server proves itself; none where the socket is the only way in.
+    /// Returns the prover of the server; `None` if the socket is the only way in.
     pub fn prover(&self) -> Option<&Prover> {
         self.prover.as_ref()
     }

@@ -8,29 +8,41 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::authorize::{Authorizer, Decision, Verdict, use_scope};
-use countersign::contract::{Actor, ActorType, Digest, ToolSpec};
+use countersign::authorize::{
+    Authorizer, Conditions, Decision, Outcome, Ruled, Verdict, use_scope,
+};
+use countersign::contract::{Actor, ActorType, Digest, ToolSpec, Wording};
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal};
 
 use crate::words::Say;
+use place::Places;
+use rules::CallRules;
 
+pub mod condition;
 mod error;
+mod explain;
 mod file;
 mod issuer;
 pub mod limits;
 mod live;
+mod place;
 mod review;
+mod rules;
 mod value;
 
 pub use error::PolicyError;
-pub use file::{AgentRule, Approvals, ConfirmRule, Defaults, Name, PolicyFile, ToolRule, Unlisted};
+pub use explain::{Explained, Explanation, Ruling};
+pub use file::{
+    AgentRule, Approvals, CallRule, ConfirmRule, Defaults, Mode, Name, PolicyFile, Then, ToolRule,
+    Unlisted,
+};
 pub(crate) use issuer::is_private;
 pub use issuer::{IssuerRule, JwksSource, is_built_in};
 pub use live::{Keeper, LivePolicy, Rejection, Reloaded};
 pub use review::{
-    OTHERS, PolicyWarning, Review, ReviewedAgent, ReviewedRule, ReviewedScope, ReviewedTool,
-    Suspect,
+    OTHERS, PolicyWarning, Review, ReviewedAgent, ReviewedCondition, ReviewedRule, ReviewedScope,
+    ReviewedTool, Suspect,
 };
 pub use value::{Glob, Pause, Period, ScopeName};
 
@@ -64,6 +76,9 @@ pub struct Policy {
     text: Arc<str>,
     digest: Option<Digest>,
     file: PolicyFile,
+    places: Arc<Places>,
+    /// The entries `[[rules]]`, ready to be decided.
+    rules: Arc<CallRules>,
 }
 
 impl Policy {
@@ -81,6 +96,8 @@ impl Policy {
             text: "".into(),
             digest: None,
             file,
+            places: Arc::default(),
+            rules: Arc::default(),
         }
     }
 
@@ -100,7 +117,7 @@ impl Policy {
         if toml::from_str(text).is_ok_and(|table: toml::Table| table.is_empty()) {
             return Err(PolicyError::empty());
         }
-        Self::checked(file, text)
+        Self::checked(file, text, Places::of(text))
     }
 
     /// Reads the table `policy` of a larger file, with paths relative to this folder. Mistakes are reported
@@ -121,14 +138,15 @@ impl Policy {
         if own.len() > FILE_BYTES_MAX {
             return Err(PolicyError::too_large());
         }
-        let mut policy = Self::checked(file.policy, &own)?;
+        let mut policy = Self::checked(file.policy, &own, Places::within(text))?;
         policy.files_are_in(folder);
         Ok(policy)
     }
 
-    fn checked(file: PolicyFile, text: &str) -> Result<Self, PolicyError> {
+    fn checked(file: PolicyFile, text: &str, places: Places) -> Result<Self, PolicyError> {
         realms_are_said(&file.issuers)?;
         confirmations_are_asked(&file.tools)?;
+        let rules = CallRules::of(&file.rules, &places)?;
         let digest = Digest::of_bytes(text.as_bytes());
         let hex = digest.to_string();
         let hex = hex.trim_start_matches("sha256:");
@@ -139,6 +157,8 @@ impl Policy {
             digest: Some(digest),
             text: text.into(),
             file,
+            places: Arc::new(places),
+            rules: Arc::new(rules),
         })
     }
 
@@ -179,10 +199,8 @@ impl Policy {
     /// Returns the scopes of each rule that a principal does not meet: one of each list is needed. Empty if no
     /// scope is missing, even if the call is forbidden for another reason.
     pub fn missing_scopes(&self, principal: &Principal, tool: &str) -> Vec<&[ScopeName]> {
-        let is_unmet = |rule: &&ToolRule| {
-            !rule.scopes.is_empty() && !rule.scopes.iter().any(|scope| principal.holds(scope))
-        };
-        let unmet = self.rules_of(tool).filter(is_unmet);
+        let rules = self.rules_of(tool);
+        let unmet = rules.filter(|rule| is_unmet(rule, principal));
         unmet.map(|rule| rule.scopes.as_slice()).collect()
     }
 
@@ -227,7 +245,50 @@ impl Policy {
         scopes
     }
 
+    /// Checks the conditions of the rules against the declarations of the tools that they match.
+    pub fn fits(&self, tools: &[&ToolSpec]) -> Result<(), PolicyError> {
+        self.rules.fit(tools)
+    }
+
     fn decision(&self, principal: &Principal, tool: &ToolSpec) -> Decision {
+        let decided = self.enforced(principal, tool);
+        match self.file.mode {
+            Mode::Enforce => decided,
+            Mode::Observe => Decision {
+                verdict: Verdict::Allow,
+                must_confirm: false,
+                four_eyes: false,
+                conditions: Some(self.observed(principal, tool)),
+                ..decided
+            },
+        }
+    }
+
+    /// What the entries without conditions would do to a call, as rules that are only observed.
+    fn observed(&self, principal: &Principal, tool: &ToolSpec) -> Arc<dyn Conditions> {
+        let refusal = self.refusal(principal, tool);
+        let refused = refusal.map(|(_, ground)| (self.entry_of(ground).1, Outcome::Deny));
+        let asked =
+            self.file.tools.iter().enumerate().filter(|(_, rule)| {
+                rule.confirm.is_some() && rule.tool.matches(tool.name.as_str())
+            });
+        let asked = asked.map(|(index, rule)| {
+            let outcome = if rule.four_eyes {
+                Outcome::FourEyes
+            } else {
+                Outcome::Confirm
+            };
+            (self.tool_entry(index), outcome)
+        });
+        let found = refused.into_iter().chain(asked);
+        self.rules.observed(found.map(|(entry, outcome)| Ruled {
+            rule: entry.into(),
+            outcome,
+            is_enforced: false,
+        }))
+    }
+
+    fn enforced(&self, principal: &Principal, tool: &ToolSpec) -> Decision {
         Decision {
             verdict: self.verdict(principal, tool),
             policy_revision: self.revision.clone(),
@@ -237,6 +298,7 @@ impl Policy {
             cool_down: self.file.approvals.cool_down.map(Pause::duration),
             unkeyed_writes: self.file.defaults.unkeyed_writes,
             unkeyed_window: self.file.defaults.unkeyed_window.map(Period::duration),
+            conditions: self.rules.for_tool(tool.name.as_str()),
         }
     }
 
@@ -258,53 +320,81 @@ impl Policy {
     }
 
     fn verdict(&self, principal: &Principal, tool: &ToolSpec) -> Verdict {
+        match self.refusal(principal, tool) {
+            Some((hint, _)) => Verdict::Forbid { hint },
+            None => Verdict::Allow,
+        }
+    }
+
+    /// Returns the reason why a principal may not call a tool, whatever the call is, and the entry that says so.
+    fn refusal(&self, principal: &Principal, tool: &ToolSpec) -> Option<(Wording, Ground)> {
         let name = tool.name.as_str();
         let defaults = &self.file.defaults;
         if defaults.unlisted == Unlisted::Deny && self.rules_of(name).next().is_none() {
-            return forbid(Say::NoRule);
+            return Some((Say::NoRule.into(), Ground::Unlisted));
         }
         let agents = std::iter::once(&principal.actor).chain(&principal.chain);
         for agent in agents.filter(|actor| actor.kind == ActorType::Agent) {
-            if let Some(hint) = self.denies_agent(agent, tool) {
-                return forbid(hint);
+            if let Some((hint, ground)) = self.denies_agent(agent, tool) {
+                return Some((hint.into(), ground));
             }
         }
-        if let Some(scopes) = self.missing_scopes(principal, name).first() {
-            let scopes: Vec<&str> = scopes.iter().map(|scope| &**scope).collect();
-            return Verdict::Forbid {
-                hint: use_scope(&scopes),
-            };
+        for (index, rule) in self.file.tools.iter().enumerate() {
+            if rule.tool.matches(name) && is_unmet(rule, principal) {
+                let scopes: Vec<&str> = rule.scopes.iter().map(|scope| &**scope).collect();
+                return Some((use_scope(&scopes), Ground::Scopes(index)));
+            }
         }
         // A caller that acts for others names the user with each call, which the call itself checks.
         let is_for_nobody = !principal.has_user && !principal.may_act_for_others;
         if defaults.writes_need_user && is_for_nobody && tool.behaviour.effect.changes_something() {
-            return forbid(Say::WritesNeedUser);
+            return Some((Say::WritesNeedUser.into(), Ground::NoUser));
         }
-        Verdict::Allow
+        None
     }
 
-    /// Returns the reason why an agent may not call a tool; `None` if it may.
-    fn denies_agent(&self, agent: &Actor, tool: &ToolSpec) -> Option<Say> {
+    /// Returns the reason why an agent may not call a tool, and the entry that says so; `None` if it may.
+    fn denies_agent(&self, agent: &Actor, tool: &ToolSpec) -> Option<(Say, Ground)> {
         let name = tool.name.as_str();
         let mut is_listed = false;
-        for rule in &self.file.agents {
+        for (index, rule) in self.file.agents.iter().enumerate() {
             if rule.id.matches(&agent.id) {
                 is_listed = true;
                 let is_allowed = rule.allow.as_ref().is_none_or(|allow| any(allow, name));
                 if !is_allowed || any(&rule.deny, name) {
-                    return Some(Say::AgentDenied);
+                    return Some((Say::AgentDenied, Ground::Agent(index)));
                 }
                 if let Some(effects) = rule.effects
                     && !effects.has(tool.behaviour.effect)
                 {
                     let effects = effects.to_string();
-                    return Some(Say::AgentEffect { effects });
+                    return Some((Say::AgentEffect { effects }, Ground::Agent(index)));
                 }
             }
         }
         let may = is_listed || self.file.defaults.unlisted_agents == Unlisted::Allow;
-        (!may).then_some(Say::AgentDenied)
+        (!may).then_some((Say::AgentDenied, Ground::UnlistedAgent))
     }
+}
+
+/// The entry that denies a tool to a principal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ground {
+    /// No `[[tools]]` entry matches the tool.
+    Unlisted,
+    /// An `[[agents]]` entry.
+    Agent(usize),
+    /// No `[[agents]]` entry matches the agent.
+    UnlistedAgent,
+    /// A `[[tools]]` entry whose scopes the principal does not hold.
+    Scopes(usize),
+    /// The tool changes something, and the principal acts for nobody.
+    NoUser,
+}
+
+/// True if a rule names scopes, and the principal holds none of them.
+fn is_unmet(rule: &ToolRule, principal: &Principal) -> bool {
+    !rule.scopes.is_empty() && !rule.scopes.iter().any(|scope| principal.holds(scope))
 }
 
 /// Refuses several issuers without realms: each of them would own every user.
@@ -343,10 +433,6 @@ const REVISION_DIGITS: usize = 12;
 
 fn any(globs: &[Glob], tool: &str) -> bool {
     globs.iter().any(|glob| glob.matches(tool))
-}
-
-fn forbid(hint: Say) -> Verdict {
-    Verdict::Forbid { hint: hint.into() }
 }
 
 impl Authorizer for Policy {

@@ -8,8 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use countersign::contract::{BindStatus, ErrorCode};
 use countersign::observe::{Answered, Observer};
+use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
+
+use crate::strands::Strands;
 
 /// Minutes that are kept.
 pub const MINUTES: i64 = 120;
@@ -22,6 +25,7 @@ const STEPS: usize = 4 * 40;
 pub struct Pulse {
     beats: watch::Sender<u64>,
     counted: Mutex<Counted>,
+    strands: Strands,
 }
 
 #[derive(Debug, Default)]
@@ -30,7 +34,22 @@ struct Counted {
     minutes: VecDeque<Minute>,
     tools: BTreeMap<Arc<str>, OfTool>,
     codes: BTreeMap<&'static str, u64>,
+    failures: BTreeMap<Kind, Spell>,
 }
+
+/// A kind of failure: its code, its tool and the tool's version.
+type Kind = (&'static str, Arc<str>, String);
+
+/// How often something failed, and since when.
+#[derive(Debug, Clone, Copy)]
+struct Spell {
+    count: u64,
+    first: Timestamp,
+    last: Timestamp,
+}
+
+/// Maximum number of kinds of failures; those of further kinds are only counted by their code.
+const FAILURES_MAX: usize = 2_000;
 
 /// One minute.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -77,6 +96,23 @@ pub struct ToolFigures {
     pub p99_us: u64,
 }
 
+/// Errors of one code, tool and version since the process began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failures {
+    /// Error code.
+    pub code: &'static str,
+    /// Name of the tool.
+    pub tool: String,
+    /// Version of the tool.
+    pub version: String,
+    /// Number of calls.
+    pub count: u64,
+    /// First of them.
+    pub first: Timestamp,
+    /// Newest of them.
+    pub last: Timestamp,
+}
+
 /// All figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
@@ -86,6 +122,8 @@ pub struct Figures {
     pub tools: Vec<ToolFigures>,
     /// Number of answers by code.
     pub codes: BTreeMap<&'static str, u64>,
+    /// Errors by code, tool and version, the newest first.
+    pub failures: Vec<Failures>,
 }
 
 impl Default for Pulse {
@@ -93,6 +131,7 @@ impl Default for Pulse {
         Self {
             beats: watch::Sender::new(0),
             counted: Mutex::default(),
+            strands: Strands::default(),
         }
     }
 }
@@ -119,7 +158,13 @@ impl Pulse {
             minutes: counted.minutes.iter().cloned().collect(),
             tools,
             codes: counted.codes.clone(),
+            failures: counted.failures(),
         }
+    }
+
+    /// Which calls belong together.
+    pub(crate) fn strands(&self) -> &Strands {
+        &self.strands
     }
 
     fn counted(&self) -> MutexGuard<'_, Counted> {
@@ -145,6 +190,10 @@ impl Observer for Pulse {
         *counted.codes.entry(code).or_default() += 1;
         if let Some(entry) = &answered.tool {
             let name = entry.name().as_str();
+            if is_error {
+                let version = entry.spec().version.clone();
+                counted.failed((code, name.into(), version), answered.at);
+            }
             if !counted.tools.contains_key(name) {
                 counted.tools.insert(name.into(), OfTool::default());
             }
@@ -157,12 +206,43 @@ impl Observer for Pulse {
             }
         }
         drop(counted);
+        if let (Some(session), Some(call)) = (answered.session, &answered.snapshot_id) {
+            self.strands.add(session, call.clone());
+        }
         self.beats
             .send_modify(|beats| *beats = beats.wrapping_add(1));
     }
 }
 
 impl Counted {
+    fn failed(&mut self, kind: Kind, at: Timestamp) {
+        if self.failures.len() >= FAILURES_MAX && !self.failures.contains_key(&kind) {
+            return;
+        }
+        let spell = self.failures.entry(kind).or_insert(Spell {
+            count: 0,
+            first: at,
+            last: at,
+        });
+        spell.count += 1;
+        spell.first = spell.first.min(at);
+        spell.last = spell.last.max(at);
+    }
+
+    fn failures(&self) -> Vec<Failures> {
+        let one = |((code, tool, version), spell): (&Kind, &Spell)| Failures {
+            code,
+            tool: tool.to_string(),
+            version: version.clone(),
+            count: spell.count,
+            first: spell.first,
+            last: spell.last,
+        };
+        let mut failures: Vec<Failures> = self.failures.iter().map(one).collect();
+        failures.sort_by_key(|failure| std::cmp::Reverse(failure.last));
+        failures
+    }
+
     /// The counts of a minute. A call that arrived long ago counts for the newest one.
     fn minute(&mut self, minute: i64) -> &mut Minute {
         let newest = self.minutes.back().map_or(i64::MIN, |last| last.minute);
@@ -237,6 +317,38 @@ mod tests {
             assert!(took < 8 || end <= took + took / 4 + 1, "{took} {end}");
         }
         assert_eq!(step_of(u64::MAX), STEPS - 1);
+    }
+
+    /// Failures are told by code, tool and version, with their first and last time, the newest first.
+    #[test]
+    fn failures_say_since_when() {
+        let mut counted = Counted::default();
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let kind = |code, version: &str| (code, Arc::from("a.b"), version.to_owned());
+        for (second, code, version) in [
+            (5, "CONFLICT", "1"),
+            (3, "CONFLICT", "1"),
+            (9, "CONFLICT", "2"),
+            (4, "TIMEOUT", "1"),
+        ] {
+            counted.failed(kind(code, version), at(second));
+        }
+        let told: Vec<_> = counted
+            .failures()
+            .into_iter()
+            .map(|one| (one.code, one.version, one.count, one.first, one.last))
+            .collect();
+        let of = |code, version: &str, count, first, last| {
+            (code, version.to_owned(), count, at(first), at(last))
+        };
+        assert_eq!(
+            told,
+            [
+                of("CONFLICT", "2", 1, 9, 9),
+                of("CONFLICT", "1", 2, 3, 5),
+                of("TIMEOUT", "1", 1, 4, 4),
+            ]
+        );
     }
 
     #[test]

@@ -16,5 +16,5 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    Err(io::Error::other("it is no regular file"))
+    Err(io::Error::other("it is not a regular file"))
 }

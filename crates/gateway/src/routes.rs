@@ -44,8 +44,8 @@ pub fn router(gateway: &Gateway) -> Router {
         .with_state(gateway.clone())
 }
 
-/// The routes of the API from within, for a caller who is known already: pages ask it, so that they show what anybody
-/// with the same credential is shown, and nothing is decided twice.
+/// The routes of the API for a caller who is known already. Pages use it, so that they show the same as the API shows
+/// to the same caller, and nothing is decided twice.
 #[derive(Clone)]
 pub struct Inside {
     router: Router,

@@ -236,7 +236,7 @@ async fn room(slots: &Arc<Semaphore>, roster: &Roster) -> io::Result<OwnedSemaph
 
 /// Pauses accepting: the open connections need the time more than the next one.
 async fn pause(error: &io::Error) {
-    tracing::warn!(kind = ?error.kind(), "a connection could not be accepted");
+    tracing::warn!(kind = ?error.kind(), "a connection could not be accepted; the server pauses and tries again");
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 

@@ -3,6 +3,7 @@
 //! Both keep the promises of [`countersign::ledger`]. Their modules have the same names, so that the two
 //! implementations can be read side by side.
 
+mod backlog;
 pub mod migrate;
 pub mod postgres;
 pub mod sqlite;

@@ -15,6 +15,7 @@ mod connect;
 mod documents;
 mod dump;
 mod failure;
+mod guard;
 mod held;
 mod import;
 mod installation;
@@ -27,6 +28,7 @@ mod pots;
 mod records;
 mod schema;
 mod texts;
+mod timekeeping;
 mod vitals;
 
 use std::fmt;
@@ -43,11 +45,13 @@ use tokio_postgres::types::ToSql;
 use appender::Appender;
 use commit::Lanes;
 use connect::limited;
+use guard::Guard;
 use keyring::LostKeys;
 use log::sequence::Edge;
 
 pub use dump::Dump;
 pub use failure::{Failure, OpenError};
+pub use guard::Unfit;
 pub use options::PostgresOptions;
 
 /// A store in a PostgreSQL database. Cloning it shares connections and queues.
@@ -59,6 +63,7 @@ pub struct PostgresStore {
 struct Inner {
     pool: Pool,
     options: PostgresOptions,
+    guard: Guard,
     lanes: Lanes,
     lost_keys: LostKeys,
     appender: Appender,
@@ -76,19 +81,27 @@ impl PostgresStore {
     /// Connects, checks the server, brings the tables up to date and starts the lanes on the current
     /// runtime.
     pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
-        let pool = connect::pool(&options)?;
-        let mut client = pool.get().await.map_err(Failure::from)?;
+        let guard = Guard::new(options.accepts_lossy_server);
+        let pool = connect::pool(&options, &guard)?;
+        let client = pool.get().await;
+        let mut client = client.map_err(|error| match guard.unfit() {
+            Some(Unfit::Lossy { setting }) => OpenError::Lossy { setting },
+            Some(unfit) => OpenError::from(Failure::from(unfit)),
+            None => OpenError::from(Failure::from(error)),
+        })?;
         schema::check(&client, &options).await?;
+        schema::warn_of_standbys(&client).await;
         schema::migrate(&mut client, options.binding.as_ref()).await?;
         drop(client);
         let lost_keys = LostKeys::default();
-        let lanes = Lanes::start(&pool, &options, &lost_keys);
+        let lanes = Lanes::start(&pool, &options, &lost_keys, &guard);
         let appender = Appender::start(lanes.clone(), &options);
         let name = format!("{:016x}", RandomState::new().hash_one("claiming"));
         Ok(Self {
             inner: Arc::new(Inner {
                 pool,
                 options,
+                guard,
                 lanes,
                 lost_keys,
                 appender,

@@ -11,6 +11,7 @@
 //!   the write-ahead log off the writer's.
 //! - `claims`, `documents`, `log`, `keyring`, `installation`, `pots`, `paces`, `texts`: the traits of the ledger, statement by
 //!   statement.
+//! - `timekeeping`: the latest time that was believed, and the removal of what is past its time.
 //! - `open`: the lock of the file, the schema, and the state that the previous run left behind.
 //! - `tip`: the end of the log in memory.
 //! - `backup`: the file as of one moment, copied and verified while others write; `restore`: puts its documents back.
@@ -35,6 +36,7 @@ mod restore;
 mod sealer;
 mod texts;
 mod time;
+mod timekeeping;
 mod tip;
 mod values;
 mod vitals;
@@ -64,7 +66,7 @@ use failure::Failure;
 use readers::Readers;
 use sealer::Sealer;
 use time::Time;
-use writer::{Writer, WriterParts};
+use writer::{Health, Writer, WriterParts};
 
 /// A store in a SQLite file. It is closed when it is dropped: everything that was queued is written, and the
 /// file is marked as closed.
@@ -91,6 +93,7 @@ pub struct SqliteStore {
     time: Arc<Time>,
     tally: Tally,
     disk: Arc<Disk>,
+    health: Arc<Health>,
     /// Allows only one corpus to be written at a time.
     keeping: tokio::sync::Mutex<()>,
     path: PathBuf,
@@ -174,6 +177,7 @@ impl SqliteStore {
             path: path.to_owned(),
             source,
         };
+        let health = Arc::new(Health::default());
         let (checkpointer, checkpointer_thread) = Checkpointer::start(path, &options)?;
         let parts = WriterParts {
             opened,
@@ -183,6 +187,7 @@ impl SqliteStore {
             disk: disk.clone(),
             checkpointer,
             is_complete: is_complete.clone(),
+            health: health.clone(),
         };
         let (writer, writer_thread) = Writer::start(parts).map_err(io)?;
         let (sealer, sealer_thread) =
@@ -194,6 +199,7 @@ impl SqliteStore {
             time,
             tally: Tally::default(),
             disk,
+            health,
             keeping: tokio::sync::Mutex::default(),
             path: path.to_owned(),
             options,

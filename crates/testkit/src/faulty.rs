@@ -8,11 +8,12 @@ use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
-    CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
-    IndexEntry, Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow,
-    LostKeyFn, OpenDocument, OpenPlace, Pace, PaceAnswer, PaceKey, Paces, PotRow, Pots,
-    ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoreVitals,
-    StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Vitals, WrappedKey,
+    CorpusId, Disposal, Disposed, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error,
+    Forgotten, Head, Held, Hold, IndexEntry, Installation, Installations, Integration, Keyring,
+    Leaf, Log, LogQuery, LogRow, LostKeyFn, OpenDocument, OpenPlace, Pace, PaceAnswer, PaceKey,
+    Paces, Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing,
+    Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
+    Timekeeping, Told, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
@@ -238,6 +239,32 @@ impl Paces for FaultyStore {
     }
 }
 
+impl Timekeeping for FaultyStore {
+    fn observe_time(&self, told: Told<Passage>) -> BoxFuture<'_, Result<Passage, Error>> {
+        guarded!(self, Other, observe_time(told))
+    }
+
+    fn trust_time(&self, told: Told<Passage>) -> BoxFuture<'_, Result<Passage, Error>> {
+        guarded!(self, Other, trust_time(told))
+    }
+
+    fn dispose(
+        &self,
+        limit: usize,
+        told: Told<Disposed>,
+    ) -> BoxFuture<'_, Result<Disposal, Error>> {
+        guarded!(self, Other, dispose(limit, told))
+    }
+
+    fn forget_keys<'a>(
+        &'a self,
+        which: &'a Forgotten,
+        told: Told<usize>,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        guarded!(self, Other, forget_keys(which, told))
+    }
+}
+
 impl Vitals for FaultyStore {
     fn vitals(&self) -> BoxFuture<'_, Result<StoreVitals, Error>> {
         guarded!(self, Other, vitals())
@@ -423,10 +450,6 @@ impl Log for FaultyStore {
 
     fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>> {
         guarded!(self, Other, records(query))
-    }
-
-    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>> {
-        guarded!(self, Other, prune(limit))
     }
 
     fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {

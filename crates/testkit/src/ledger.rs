@@ -35,6 +35,7 @@ mod recovery;
 mod retention;
 mod takes;
 mod texts;
+mod timekeeping;
 mod vitals;
 
 pub use lockstep::lockstep;
@@ -237,11 +238,18 @@ macro_rules! ledger_contract {
             retention {
                 what_is_past_its_retention_is_refused_for_ever
                 a_sweep_keeps_refusing_what_it_drops
-                a_tombstone_goes_after_its_month
+                a_tombstone_stays_until_it_is_forgotten
                 a_sweep_marks_lost_owners_in_doubt
                 a_sweep_leaves_doubt_and_releases_alone
                 a_sweep_does_not_do_more_than_its_limit
                 an_answer_is_kept_until_its_time
+            }
+            timekeeping {
+                a_clock_that_agrees_is_believed
+                a_jump_removes_nothing
+                a_jump_is_recorded_once_and_so_is_its_end
+                an_operator_may_trust_the_clock
+                every_removal_has_its_record
             }
             documents {
                 a_document_that_never_was_has_version_zero

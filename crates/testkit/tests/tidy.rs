@@ -236,8 +236,9 @@ fn room(package: &str) -> Option<Room> {
         // Pages for people: they ask the gateway, and nobody else.
         "countersign-console" => (
             Layer::Edge,
-            &["countersign", "countersign-gateway"],
-            &["countersign-evidence", "countersign-testkit"],
+            // Of the evidence it knows the bundle that it hands out, and the page that checks one.
+            &["countersign", "countersign-evidence", "countersign-gateway"],
+            &["countersign-testkit"],
         ),
         // Tools of others: they call services, and know neither a wire nor a store.
         "countersign-upstream" => (

@@ -19,6 +19,7 @@ mod kills;
 mod race;
 
 pub use check::{Tally, check};
+pub(crate) use kills::Dice;
 pub use kills::{Kills, kills};
 pub use race::{Race, race};
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use countersign_testkit::postgres::TempPostgres;
+use countersign_torture::clocks;
 use countersign_torture::driver::{Arena, Kills, Race, kills, race, worker_program};
 use countersign_torture::point::{End, Fate, Point};
 use countersign_torture::server;
@@ -46,7 +47,7 @@ enum Command {
     },
     /// `kill -9` at every point and at any moment, on SQLite and PostgreSQL.
     Kills {
-        /// How many kills of each kind of tool on each store.
+        /// Number of kills of each kind of tool on each store.
         #[arg(long, default_value_t = 100)]
         kills: u32,
         /// Repeats a run.
@@ -55,19 +56,28 @@ enum Command {
     },
     /// Processes on one PostgreSQL that race for the same keys.
     Race {
-        /// How many keys.
+        /// Number of keys.
         #[arg(long, default_value_t = 10_000)]
         keys: u32,
-        /// How many processes.
+        /// Number of processes.
         #[arg(long, default_value_t = 8)]
         processes: u32,
     },
+    /// Clocks that lie at every start and in between, on SQLite.
+    Clocks {
+        /// How many starts.
+        #[arg(long, default_value_t = 300)]
+        starts: u32,
+        /// Repeats a run.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// A PostgreSQL that restarts and cuts connections while processes work.
     Restarts {
-        /// How often.
+        /// Number of restarts.
         #[arg(long, default_value_t = 200)]
         times: u32,
-        /// How many keys.
+        /// Number of keys.
         #[arg(long, default_value_t = 10_000)]
         keys: u32,
     },
@@ -119,6 +129,7 @@ fn main() -> Result<()> {
         }
         Command::Kills { kills, seed } => all_kills(kills, seed),
         Command::Race { keys, processes } => races(keys, processes),
+        Command::Clocks { starts, seed } => lying_clocks(starts, seed),
         Command::Restarts { times, keys } => restarts(times, keys),
     }
 }
@@ -252,6 +263,24 @@ fn races(keys: u32, processes: u32) -> Result<()> {
         demand(&verdict.wrong)?;
     }
     Ok(())
+}
+
+fn lying_clocks(starts: u32, seed: u64) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let begun = Instant::now();
+    let report = runtime()?.block_on(clocks::clocks(folder.path(), starts, seed))?;
+    eprintln!(
+        "{} starts with lying clocks, {} jumps, {} calls: {} lost, {} doubled, {} wrong, {} unnoticed ({:.0} s)",
+        report.starts,
+        report.jumps,
+        report.calls,
+        report.lost,
+        report.doubled,
+        report.wrong,
+        report.unnoticed,
+        begun.elapsed().as_secs_f64(),
+    );
+    demand(&report.violations)
 }
 
 fn restarts(times: u32, keys: u32) -> Result<()> {

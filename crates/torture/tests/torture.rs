@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use countersign_testkit::patience::Watchdog;
 use countersign_testkit::postgres::{TempPostgres, shared_postgres};
+use countersign_torture::clocks::clocks;
 use countersign_torture::driver::{Arena, Kills, Race, kills, race};
 use countersign_torture::server;
 use countersign_torture::tools::Kind;
@@ -61,6 +62,16 @@ fn killed_processes_on_postgres() {
         let arena = arena(url.clone(), &folder);
         check_kills(&arena, kind, 8, &|| server::expire_leases(&url));
     }
+}
+
+/// A17, A18: clocks that lie at every start and in between lose no payload, free no key and are noticed.
+#[tokio::test]
+async fn clocks_that_lie() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let report = clocks(folder.path(), 25, 20_261_117).await;
+    let report = report.expect("the store opens and answers");
+    assert!(report.violations.is_empty(), "{report:#?}");
+    assert!(report.jumps > 10 && report.calls == 25 * 12, "{report:#?}");
 }
 
 /// A17–A19: four processes race for the same keys; each key has one effect and one answer. The same keys

@@ -21,6 +21,7 @@ pub mod mcp;
 pub mod openapi;
 mod output;
 pub mod overridden;
+mod probe;
 mod scrub;
 pub mod select;
 pub mod upstreams;

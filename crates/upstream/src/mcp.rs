@@ -38,7 +38,7 @@ mod trouble;
 mod wire;
 
 pub use definition::{Definition, Hints, tool_name};
-pub use follow::Following;
+pub use follow::{FirstUse, Following, Witness};
 pub use server::{LeftOut, NotListed, Server, Standing, State};
 pub use tool::McpTool;
 

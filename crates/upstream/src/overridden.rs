@@ -84,6 +84,10 @@ impl DynTool for Overridden {
         &self.spec
     }
 
+    fn upstream(&self) -> Option<&str> {
+        self.tool.upstream()
+    }
+
     fn dry_run(&self) -> DryRun {
         self.tool.dry_run()
     }

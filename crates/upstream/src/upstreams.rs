@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use countersign::{Catalog, DynTool};
@@ -15,7 +15,7 @@ use crate::manifest::{Manifest, UpstreamKind};
 use crate::mcp::follow::Follower;
 use crate::mcp::pins::{Pin, Pins, PinsError};
 use crate::mcp::shelf::{self, Names, Shelf};
-use crate::mcp::{Following, LeftOut, NotListed, Server};
+use crate::mcp::{Following, LeftOut, NotListed, Server, Witness};
 use crate::user_token::StoreToken;
 
 /// The services of a manifest, ready to be called. Tools that are made from it share its connections.
@@ -48,6 +48,7 @@ pub struct Upstreams {
     pub(crate) changes: watch::Sender<u64>,
     /// The addresses of resources that have changed.
     pub(crate) updates: broadcast::Sender<String>,
+    witness: OnceLock<Arc<dyn Witness>>,
 }
 
 /// Most changes of resources that wait for somebody who has subscribed.
@@ -103,7 +104,13 @@ impl Upstreams {
             servers,
             changes,
             updates,
+            witness: before.map(|it| it.witness.clone()).unwrap_or_default(),
         })
+    }
+
+    /// Approvals of first lists are written down here from now on. A second call changes nothing.
+    pub fn set_witness(&self, witness: Arc<dyn Witness>) {
+        let _ = self.witness.set(witness);
     }
 
     /// The MCP server of this name.
@@ -176,6 +183,7 @@ impl Upstreams {
             shelf: self.shelf.clone(),
             catalog: catalog.clone(),
             folder: self.folder.clone(),
+            witness: self.witness.get().cloned(),
         };
         self.servers.values().map(follower).collect()
     }

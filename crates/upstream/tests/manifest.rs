@@ -187,11 +187,11 @@ fn mistakes_are_named_by_their_key() {
         ttl_seconds = 1
     "#), @r#"
     upstream[0].name: "Bad Name" is not 1 to 64 lower-case letters, digits, - and _
-    upstream[0].base_url: "ftp://example.com" is no address of http or https
-    upstream[0].hosts[0]: "https://a" is no host name; write it without scheme and path
-    upstream[0].allow_private[0]: "local": it is none of: an address such as 192.168.1.7, a network such as 10.1.0.0/16, loopback
+    upstream[0].base_url: "ftp://example.com" is not an http or https address
+    upstream[0].hosts[0]: "https://a" is not a host name; write it without scheme and path
+    upstream[0].allow_private[0]: "local": it is not valid: use an address such as 192.168.1.7, a network such as 10.1.0.0/16, loopback
     upstream[0].headers.Content-Length: the header Content-Length cannot be set
-    upstream[0].headers.a b: "a b" is no name of a header
+    upstream[0].headers.a b: "a b" is not a header name
     upstream[0].response_bytes_max: 0 is not between 1 and 268435456
     upstream[1].base_url: leave ? and # out; fixed parameters stand in request.query
     upstream[1].auth.header.name: the header Host cannot be set
@@ -201,7 +201,7 @@ fn mistakes_are_named_by_their_key() {
     tool[0].upstream: there is no upstream "b"; add it as [[upstream]]
     tool[0].description: a tool needs a description: it is what a model chooses it by
     tool[1].request.path: "things/{id}/{other}" does not start with /
-    tool[1].request.path: {other} is no argument of the tool; declare it
+    tool[1].request.path: {other} is not an argument of the tool; declare it
     tool[1].arguments.id.from_call: the argument has a preset value already
     tool[1].arguments.list.style: OpenAPI does not define this style for this place
     tool[1].arguments.typo: the tool has no such argument; declare it, or correct the name
@@ -209,8 +209,8 @@ fn mistakes_are_named_by_their_key() {
     tool[1].errors[0]: a rule without status and pointer would fit every answer
     tool[1].errors[1].status: "4x" is none of 404, 4xx, 500-599
     tool[1].reconcile: say how a lost call is looked up: add reconcile.request
-    tool[1].key_fields[0]: "id" is no JSON pointer; write /id
-    tool[2].input: the tool a.c cannot be registered: the schema cannot be used at "/properties/q/type": "text" is none of null, boolean, integer, number, string, array, object
+    tool[1].key_fields[0]: "id" is not a JSON pointer; write /id
+    tool[2].input: the tool a.c cannot be registered: the schema cannot be used at "/properties/q/type": "text" is not one of null, boolean, integer, number, string, array, object
     tool[2].request.path: a { or } has no partner; write {name}
     tool[2].recovery: a read needs no recovery
     tool[2].confirm: a read is not confirmed; declare the effect, or leave this out

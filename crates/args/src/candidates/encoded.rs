@@ -30,7 +30,22 @@ impl Finder<'_, '_> {
                 return Some(place);
             }
         }
+        if self.entities_left > 0 && starts_with_entity(text, start) {
+            // Looking at the whole text once is enough to know.
+            self.entities_left -= 1;
+            if text.get(start..).unwrap_or_default().contains('"') {
+                return None;
+            }
+            return Some(self.entities(text, start, nesting));
+        }
         is_escaped(text, start).then(|| self.unescaped(text, start, nesting))
+    }
+
+    /// Reads a document in which every quote is an entity of HTML: the text went through a page.
+    fn entities(&mut self, text: &str, start: usize, nesting: usize) -> Place {
+        let rest = text.get(start..).unwrap_or_default();
+        let decoded = decode_entities(rest);
+        self.decoded(&decoded, (start, text.len()), nesting)
     }
 
     /// Reads a quoted literal around one whole document, decoded by the rules of its language.
@@ -81,13 +96,19 @@ impl Finder<'_, '_> {
         let rest = text.get(start..).unwrap_or_default();
         let length = end_of_literal(rest.as_bytes(), b'"').unwrap_or(rest.len());
         let end = start + length;
+        let decoded = decode(rest.get(..length).unwrap_or_default(), false);
+        if decoded.is_none() {
+            self.stopped(NoRead::Broken(start, Fault::Escape));
+        }
+        self.decoded(&decoded.unwrap_or_default(), (start, end), nesting)
+    }
+
+    /// Reads a text that was decoded from this range.
+    fn decoded(&mut self, decoded: &str, (start, end): (usize, usize), nesting: usize) -> Place {
         let span = self.span(start, end);
         let origin = self.origin.replace(span);
         let before = self.found.candidates.len();
-        match decode(rest.get(..length).unwrap_or_default(), false) {
-            Some(decoded) => self.text(&decoded, nesting + 1),
-            None => self.stopped(NoRead::Broken(start, Fault::Escape)),
-        }
+        self.text(decoded, nesting + 1);
         self.origin = origin;
         let found = self.found.candidates.iter_mut().skip(before);
         let (mut complete, mut known) = (true, false);
@@ -154,6 +175,44 @@ fn decode(inside: &str, single_quoted: bool) -> Option<String> {
         at += width;
     }
     Some(decoded)
+}
+
+/// Entities that stand for a character of JSON or of markup.
+const ENTITIES: [(&str, char); 12] = [
+    ("&quot;", '"'),
+    ("&#34;", '"'),
+    ("&#x22;", '"'),
+    ("&#X22;", '"'),
+    ("&apos;", '\''),
+    ("&#39;", '\''),
+    ("&#x27;", '\''),
+    ("&lt;", '<'),
+    ("&gt;", '>'),
+    ("&amp;", '&'),
+    ("&#38;", '&'),
+    ("&#x26;", '&'),
+];
+
+/// True if the first thing inside a container is a quote that is written as an entity.
+fn starts_with_entity(text: &str, start: usize) -> bool {
+    let inside = text.get(start + 1..).unwrap_or_default().trim_start();
+    let mut quotes = ENTITIES.iter().take(4);
+    inside.starts_with('&') && quotes.any(|(entity, _)| inside.starts_with(entity))
+}
+
+fn decode_entities(text: &str) -> String {
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        let (plain, here) = rest.split_at(at);
+        decoded.push_str(plain);
+        let known = ENTITIES.iter().find(|(entity, _)| here.starts_with(entity));
+        let (width, character) = known.map_or((1, '&'), |(entity, c)| (entity.len(), *c));
+        decoded.push(character);
+        rest = here.get(width..).unwrap_or_default();
+    }
+    decoded.push_str(rest);
+    decoded
 }
 
 /// True if the first quote inside a container is escaped.

@@ -6,7 +6,7 @@ use super::Coercer;
 use super::trail::Event;
 use crate::schema::{Allowed, SchemaId};
 use crate::tree::{Kind, NodeId};
-use crate::validate::{broken_bound, broken_text_rule, is_allowed, type_of};
+use crate::validate::{broken_bound, broken_text_rule, fits_kind, is_allowed, is_finite, type_of};
 use crate::words::Say;
 
 impl Coercer<'_, '_> {
@@ -30,6 +30,8 @@ impl Coercer<'_, '_> {
         }
         let broken = match kind {
             Kind::Null | Kind::False | Kind::True => None,
+            Kind::Number if !is_finite(self.tree.text(node)) => Some(Say::Number64),
+            Kind::Number if !fits_kind(rules, self.tree.text(node)) => Some(Say::Integer64),
             Kind::Number => rules
                 .number
                 .as_ref()

@@ -4,7 +4,7 @@
 use countersign_contract::IssueCode;
 
 use super::trail::{Cost, Event, Trail};
-use super::{Coercer, Outcome};
+use super::{Coercer, Lossy, Outcome};
 use crate::schema::SchemaId;
 use crate::tree::{Kind, NodeId};
 use crate::words::Say;
@@ -40,6 +40,12 @@ impl Coercer<'_, '_> {
         let split = self.split(node, id);
         match (wrapped.node, split.node) {
             (_, None) => wrapped,
+            // Its author may have meant one item.
+            (None, Some(_)) if self.lossy == Lossy::Refused => {
+                let span = self.tree.node(node).span;
+                let event = Event::new(IssueCode::Lossy, span).schema(id);
+                self.fail(event.suggestion(Say::SendList))
+            }
             (None, Some(_)) => split,
             (Some(_), Some(_)) => {
                 let span = self.tree.node(node).span;

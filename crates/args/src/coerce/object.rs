@@ -5,7 +5,7 @@ use countersign_contract::IssueCode;
 use countersign_contract::tool::UnknownKeys;
 
 use super::trail::{Cost, Event, Trail, TrailId, Unread};
-use super::{Coercer, Outcome};
+use super::{Coercer, Lossy, Outcome};
 use crate::schema::{Additional, ObjectRules, Property, SchemaId, Types};
 use crate::tree::{Kind, NodeId, Span};
 use crate::words::Say;
@@ -158,6 +158,8 @@ impl Coercer<'_, '_> {
         let code = match self.tree.kind(member) {
             Kind::Null => IssueCode::NullDropped,
             Kind::Text => match self.tree.text(member).trim() {
+                // An empty string counts as given where something is changed (B10).
+                "" if self.lossy == Lossy::Refused => return None,
                 "" => IssueCode::EmptyDropped,
                 "null" | "Null" | "NULL" | "None" | "none" | "nil" | "undefined" => {
                     IssueCode::NullDropped

@@ -6,18 +6,42 @@ use countersign_contract::tool::UnknownKeys;
 use super::trail::{Cost, Event, Trail};
 use super::{Coercer, Outcome};
 use crate::schema::Types;
-use crate::tolerant::{CALL_MEMBERS, WRAPPERS};
+use crate::tolerant::{CALL_MEMBERS, LISTS_OF_CALLS, WRAPPERS};
 use crate::tree::{Kind, NodeId};
 use crate::words::Say;
 
 /// Members of a call object that name the tool.
-const CALL_NAMES: [&str; 6] = [
+const CALL_NAMES: [&str; 11] = [
     "name",
     "function",
+    "function_name",
+    "functionName",
     "tool",
     "tool_name",
+    "toolName",
     "recipient_name",
     "action",
+    "method",
+    "call",
+];
+
+/// How deep a call is looked for in its wrappers.
+const CALL_DEPTH_MAX: usize = 4;
+
+/// Wrappers that hold a call and not its arguments.
+const CARRIERS: [&str; 12] = [
+    "function",
+    "function_call",
+    "functionCall",
+    "function_calls",
+    "functionCalls",
+    "tool_call",
+    "toolCall",
+    "tool_calls",
+    "toolCalls",
+    "tool_use",
+    "toolUse",
+    "call",
 ];
 
 impl Coercer<'_, '_> {
@@ -25,18 +49,20 @@ impl Coercer<'_, '_> {
     pub(crate) fn bind_root(&mut self, node: NodeId) -> Outcome {
         let root = self.schema.root;
         // A wrapper's content that is still a call is unwrapped again; otherwise it is not arguments.
-        if self.unwrapping > 0 && self.is_call(node) {
+        if self.unwrapping > 0 && (self.is_call(node) || self.is_doubtful(node)) {
             return match self.unwrap_call(node) {
                 Some(unwrapped) => unwrapped,
                 None => self.still_a_call(node),
             };
         }
-        if self.policy.unknown_keys == UnknownKeys::Keep && self.only_wraps(node) {
+        let is_rpc = self.is_rpc(node);
+        let wraps = is_rpc || self.only_wraps(node) || self.wraps_a_call(node);
+        if self.policy.unknown_keys == UnknownKeys::Keep && wraps {
             if let Some(unwrapped) = self.unwrap_call(node) {
                 return unwrapped;
             }
             let declares = self.schema.rules(root).object.is_some();
-            if declares && (self.is_call(node) || self.wraps_a_call(node)) {
+            if declares && (is_rpc || self.is_call(node) || self.wraps_a_call(node)) {
                 return self.still_a_call(node);
             }
         }
@@ -88,8 +114,69 @@ impl Coercer<'_, '_> {
             && names().all(|name| wraps(name) || CALL_MEMBERS.contains(&name))
     }
 
+    /// True for a call in the form of JSON-RPC.
+    fn is_rpc(&self, node: NodeId) -> bool {
+        let method = self.tree.member(node, "method");
+        self.tree.member(node, "jsonrpc").is_some()
+            && !self.schema.knows(self.schema.root, "jsonrpc")
+            && method.is_some_and(|method| {
+                self.tree.kind(method) == Kind::Text && self.tree.text(method) == "tools/call"
+            })
+    }
+
+    /// True if an undeclared wrapper of an object holds a call.
     fn wraps_a_call(&self, node: NodeId) -> bool {
-        self.tree.children(node).any(|member| self.is_call(member))
+        self.tree.kind(node) == Kind::Object
+            && self.tree.children(node).any(|member| {
+                let name = self.tree.key(member);
+                WRAPPERS.contains(&name)
+                    && !self.schema.knows(self.schema.root, name)
+                    && self.holds_a_call(member, CALL_DEPTH_MAX)
+            })
+    }
+
+    /// True for a call, a list with one, or an object with one under a name that holds calls.
+    fn holds_a_call(&self, node: NodeId, depth: usize) -> bool {
+        if depth == 0 || self.is_call(node) || self.looks_like_call(node) {
+            return depth > 0;
+        }
+        let mut children = self.tree.children(node);
+        match self.tree.kind(node) {
+            Kind::Array => children.any(|item| self.holds_a_call(item, depth - 1)),
+            Kind::Object => children.any(|member| {
+                CARRIERS.contains(&self.tree.key(member)) && self.holds_a_call(member, depth - 1)
+            }),
+            Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Text => false,
+        }
+    }
+
+    /// True if an object has nothing but a name and arguments, whatever is declared.
+    fn looks_like_call(&self, node: NodeId) -> bool {
+        if self.tree.kind(node) != Kind::Object {
+            return false;
+        }
+        let (mut named, mut wraps, mut other) = (false, false, false);
+        for member in self.tree.children(node) {
+            let name = self.tree.key(member);
+            let kind = self.tree.kind(member);
+            let holds = kind == Kind::Object
+                || (kind == Kind::Text && self.tree.text(member).trim_start().starts_with('{'));
+            named |= CALL_NAMES.contains(&name) && kind == Kind::Text;
+            wraps |= WRAPPERS.contains(&name) && holds;
+            other |= !WRAPPERS.contains(&name) && !CALL_MEMBERS.contains(&name);
+        }
+        named && wraps && !other
+    }
+
+    /// True if a wrapper's content looks like a call and like arguments: it was held as a call, or does not fit the
+    /// declaration as it is, or has names of it and others.
+    fn is_doubtful(&self, node: NodeId) -> bool {
+        let root = self.schema.root;
+        let declared = |member| self.schema.knows(root, self.tree.key(member));
+        self.looks_like_call(node)
+            && (self.carried
+                || !self.accepts(node, root)
+                || !self.tree.children(node).all(declared))
     }
 
     fn still_a_call(&mut self, node: NodeId) -> Outcome {
@@ -146,8 +233,12 @@ impl Coercer<'_, '_> {
                 && !coercer.schema.knows(root, name)
                 && match coercer.tree.kind(member) {
                     Kind::Object => true,
-                    Kind::Text => coercer.tree.text(member).trim_start().starts_with('{'),
-                    Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Array => false,
+                    Kind::Text => {
+                        let text = coercer.tree.text(member).trim_start();
+                        text.starts_with('{') || text.starts_with("\"{")
+                    }
+                    Kind::Array => LISTS_OF_CALLS.contains(&name),
+                    Kind::Null | Kind::False | Kind::True | Kind::Number => false,
                 }
         };
         let mut wrappers = members
@@ -164,14 +255,32 @@ impl Coercer<'_, '_> {
             .all(|member| {
                 CALL_MEMBERS.contains(&self.tree.key(*member))
                     && self.tree.kind(*member) != Kind::Object
+                    && self.stands_beside(node, wrapper, *member)
             });
         if !others_belong {
             return None;
         }
         let span = self.tree.node(wrapper).span;
+        let carried = CARRIERS.contains(&self.tree.key(wrapper))
+            || self.tree.member(node, "jsonrpc").is_some();
+        let before = std::mem::replace(&mut self.carried, carried);
         let inner = self.bind_inside(wrapper);
+        self.carried = before;
         inner.node?;
         Some(self.unwrapped(inner, IssueCode::ArgumentsUnwrapped, span))
+    }
+
+    /// True if a member beside the wrapper belongs to the call object and cannot be an argument: every call has some of
+    /// these names, and any other must not be a parameter's.
+    fn stands_beside(&self, call: NodeId, wrapper: NodeId, member: NodeId) -> bool {
+        let name = self.tree.key(member);
+        match name {
+            "name" | "type" | "id" | "index" | "function" | "role" => true,
+            "action" if self.tree.key(wrapper) == "action_input" => true,
+            "content" if self.tree.kind(member) == Kind::Null => true,
+            "method" if self.tree.member(call, "jsonrpc").is_some() => true,
+            _ => !self.schema.knows(self.schema.root, name),
+        }
     }
 
     fn bind_inside(&mut self, node: NodeId) -> Outcome {

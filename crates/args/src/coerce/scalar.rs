@@ -1,12 +1,13 @@
 //! Integers, numbers and booleans.
 
-use countersign_contract::{IssueCode, ValueKind};
+use countersign_contract::IssueCode;
 
 use super::trail::Event;
-use super::{Coercer, Outcome};
+use super::{Coercer, Lossy, Outcome};
 use crate::number::{self, Decimal};
 use crate::schema::SchemaId;
 use crate::tree::{Kind, NodeId, Str};
+use crate::validate::fits_kind;
 use crate::words::Say;
 
 impl Coercer<'_, '_> {
@@ -30,8 +31,7 @@ impl Coercer<'_, '_> {
             .and_then(|decimal| decimal.to_integer(most))
         {
             Some(integer) => {
-                if self.schema.rules(id).kind == Some(ValueKind::Integer) && !fits_64_bits(&integer)
-                {
+                if !fits_kind(self.schema.rules(id), &integer) {
                     let event = Event::new(IssueCode::Constraint, span);
                     return self.fail(event.expected(Say::Integer64));
                 }
@@ -42,7 +42,7 @@ impl Coercer<'_, '_> {
                 let made = self.make_number(node, &integer);
                 self.converted(made, id, Event::new(code, span).after(made))
             }
-            None if self.schema.rules(id).truncate => {
+            None if self.schema.rules(id).truncate || self.lossy == Lossy::Taken => {
                 match decimal.and_then(|decimal| decimal.truncated(most)) {
                     Some(cut) => {
                         let made = self.make_number(node, &cut);
@@ -70,13 +70,17 @@ impl Coercer<'_, '_> {
             return self.rejected(node, id);
         };
         // An integer has one reading; a number may be a decimal of an author who writes a decimal comma.
-        if self.reading.is_comma_unknown() && number::has_one_group(self.tree.text(node)) {
+        let assumed =
+            self.reading.is_comma_unknown() && number::has_one_group(self.tree.text(node));
+        if assumed && self.lossy != Lossy::Taken {
             let event = Event::new(IssueCode::Ambiguous, self.tree.node(node).span).schema(id);
             return self.fail(event.suggestion(Say::SendAsNumber));
         }
         let span = self.tree.node(node).span;
         let made = self.make_number(node, &reading.json);
-        let code = if reading.grouped {
+        let code = if assumed {
+            IssueCode::GroupingAssumed
+        } else if reading.grouped {
             IssueCode::GroupedNumber
         } else {
             IssueCode::TextToNumber
@@ -142,8 +146,4 @@ fn truth_of(text: &str) -> Option<bool> {
     } else {
         None
     }
-}
-
-fn fits_64_bits(integer: &str) -> bool {
-    integer.parse::<i64>().is_ok() || integer.parse::<u64>().is_ok()
 }

@@ -4,7 +4,7 @@
 use countersign_contract::IssueCode;
 
 use super::trail::{Cost, Event};
-use super::{Coercer, Outcome};
+use super::{Coercer, Lossy, Outcome};
 use crate::fold::fold_value;
 use crate::schema::{Allowed, SchemaId};
 use crate::tree::{Kind, NodeId};
@@ -33,7 +33,10 @@ impl Coercer<'_, '_> {
             (None, Some(text_rules)) => text_rules
                 .format
                 .filter(|format| !format.matches(text))
-                .and_then(|format| format.normalise(text, self.reading.timezone()))
+                .and_then(|format| {
+                    let fills_in = self.lossy == Lossy::Taken;
+                    format.normalise(text, self.reading.timezone(), fills_in)
+                })
                 .map(|text| (text, IssueCode::DateNormalised)),
             (None, None) => None,
         };

@@ -47,7 +47,7 @@ const WRAPPERS: [&str; 28] = [
 
 /// Kind of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Opens,
     Closes,
     /// A token of a chat template: `<|im_end|>`.
@@ -56,19 +56,21 @@ pub(super) enum Kind {
 
 /// One tag.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tag<'t> {
-    pub(super) kind: Kind,
+pub(crate) struct Tag<'t> {
+    pub(crate) kind: Kind,
     /// Name without its namespace.
-    pub(super) name: &'t str,
-    /// True if something stands behind the name: `<function=f>`, `<invoke name="f">`.
-    attributed: bool,
+    pub(crate) name: &'t str,
+    /// What stands behind the name: `=f` in `<function=f>`, ` name="f"` in `<invoke name="f">`.
+    pub(crate) attributes: &'t str,
+    /// True if the text ends inside the tag.
+    pub(crate) cut: bool,
     /// Length in bytes.
-    pub(super) width: usize,
+    pub(crate) width: usize,
 }
 
 /// Reads the tag at the start of a text, which begins with `<`. A tag that is cut off by the end of the text
 /// counts as one.
-pub(super) fn read(text: &str) -> Option<Tag<'_>> {
+pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
     let inside = text.strip_prefix('<')?;
     let end = inside.find(['>', '<', '{', '\n']);
     let (inside, width) = match end {
@@ -82,13 +84,27 @@ pub(super) fn read(text: &str) -> Option<Tag<'_>> {
         return None;
     }
     let bars = ['|', '｜'];
+    // `<tool_call|>` closes what `<|tool_call>` has opened.
+    if let Some(name) = inside.strip_suffix('|')
+        && !inside.starts_with(bars)
+        && is_one_of(name, &WRAPPERS)
+    {
+        return Some(Tag {
+            kind: Kind::Closes,
+            name,
+            attributes: "",
+            cut: end.is_none(),
+            width,
+        });
+    }
     if inside.starts_with(bars) && inside.ends_with(bars) || inside.ends_with('|') {
         let name = inside.trim_matches(bars);
         let kind = Kind::Token;
         return Some(Tag {
             kind,
             name,
-            attributed: false,
+            attributes: "",
+            cut: end.is_none(),
             width,
         });
     }
@@ -104,31 +120,73 @@ pub(super) fn read(text: &str) -> Option<Tag<'_>> {
     is_name.then_some(Tag {
         kind,
         name,
-        attributed: head.len() < inside.len(),
+        attributes: inside.get(head.len()..).unwrap_or_default(),
+        cut: end.is_none(),
         width,
     })
 }
 
-impl Tag<'_> {
-    pub(super) fn is_parameter(&self) -> bool {
+impl<'t> Tag<'t> {
+    pub(crate) fn is_parameter(&self) -> bool {
         !self.is_token() && is_one_of(self.name, &PARAMETERS)
     }
 
-    pub(super) fn is_wrapper(&self) -> bool {
+    pub(crate) fn is_wrapper(&self) -> bool {
         is_one_of(self.name, &WRAPPERS)
     }
 
-    pub(super) fn is_token(&self) -> bool {
+    pub(crate) fn is_token(&self) -> bool {
         self.kind == Kind::Token
     }
 
     /// True for `<function=f>` and `<invoke name="f">`.
-    pub(super) fn is_call(&self) -> bool {
-        self.attributed || is_one_of(self.name, &["invoke"])
+    pub(crate) fn is_call(&self) -> bool {
+        !self.attributes.is_empty() || is_one_of(self.name, &["invoke"])
+    }
+
+    /// True for the element of a call whose parameters are elements inside it.
+    pub(crate) fn holds_parameters(&self) -> bool {
+        let named = is_one_of(self.name, &["invoke"]);
+        self.kind == Kind::Opens
+            && (named || (self.is_call() && is_one_of(self.name, &["function", "tool", "call"])))
+    }
+
+    /// True for an element with this name, in any case.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        !self.is_token() && self.name.eq_ignore_ascii_case(name)
+    }
+
+    /// Returns the name that a tag gives: `f` in `<function=f>` and in `<invoke name="f">`.
+    pub(crate) fn given_name(self) -> Option<&'t str> {
+        let attributes = self.attributes.trim();
+        let name = match attributes.strip_prefix('=') {
+            Some(name) => name.trim().trim_matches(['"', '\'']),
+            None => self.attribute("name")?,
+        };
+        Some(name).filter(|name| !name.is_empty())
+    }
+
+    /// Returns the value of an attribute.
+    pub(crate) fn attribute(self, wanted: &str) -> Option<&'t str> {
+        let mut rest = self.attributes.trim();
+        while let Some((name, value)) = rest.split_once('=') {
+            let value = value.trim_start();
+            let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+            let inside = value.get(quote.map_or(0, char::len_utf8)..)?;
+            let end = match quote {
+                Some(quote) => inside.find(quote)?,
+                None => inside.find(char::is_whitespace).unwrap_or(inside.len()),
+            };
+            if name.trim() == wanted {
+                return inside.get(..end);
+            }
+            rest = inside.get(end + quote.map_or(0, char::len_utf8)..)?;
+        }
+        None
     }
 
     /// True if a token begins a call or a message.
-    pub(super) fn starts_something(&self) -> bool {
+    pub(crate) fn starts_something(&self) -> bool {
         let name = self.name.to_ascii_lowercase();
         let has = |part| name.contains(part);
         !has("end")

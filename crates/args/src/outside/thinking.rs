@@ -71,7 +71,7 @@ pub(crate) fn opens(text: &str) -> Option<usize> {
 }
 
 /// Returns the length of the mark that closes a block at the start of a text.
-fn closes(text: &str) -> Option<usize> {
+pub(crate) fn closes(text: &str) -> Option<usize> {
     let mark = MARKS.iter().find(|(_, close)| text.starts_with(close));
     mark.map(|(_, close)| close.len())
         .or_else(|| element(text, "</"))

@@ -54,7 +54,7 @@ pub(super) fn types(object: &Map<String, Value>, path: &str) -> Result<Types> {
         Some("object") => Ok(Types::OBJECT),
         _ => refuse(
             &format!("{path}/type"),
-            format!("{name} is none of null, boolean, integer, number, string, array, object"),
+            format!("{name} is not one of null, boolean, integer, number, string, array, object"),
         ),
     };
     let mut types = match object.get("type") {
@@ -85,7 +85,7 @@ pub(super) fn allowed(object: &Map<String, Value>, path: &str) -> Result<Option<
             let Some(at) = members.iter().position(|member| member.text == *name) else {
                 return refuse(
                     path,
-                    format!("{name:?} has aliases and is no member of the enum"),
+                    format!("{name:?} has aliases but is not a value of the enum"),
                 );
             };
             aliases.extend(

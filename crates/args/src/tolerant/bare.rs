@@ -168,6 +168,8 @@ impl Reader<'_, '_, '_> {
                         || self.is_whole_token(start, end)
                         || self.comma_ends_member(end)
                 }
+                // A full-width comma beside a literal; inside a string it may be a part of it.
+                0xef if self.punctuation(end).0 == b',' => self.is_whole_token(start, end),
                 b'}' => true,
                 b']' => end == start || self.in_brackets() || self.is_whole_token(start, end),
                 b')' => self.in_parentheses(),

@@ -11,8 +11,8 @@ use crate::tree::Str;
 /// Maximum length of a bare key; anything longer is prose.
 const BARE_KEY_MAX: usize = 128;
 
-/// Names under which models wrap the arguments once more.
-pub(crate) const WRAPPERS: [&str; 12] = [
+/// Names under which models wrap the arguments, or the whole call, once more.
+pub(crate) const WRAPPERS: [&str; 25] = [
     "arguments",
     "args",
     "parameters",
@@ -21,26 +21,56 @@ pub(crate) const WRAPPERS: [&str; 12] = [
     "inputs",
     "kwargs",
     "tool_input",
+    "toolInput",
+    "tool_args",
+    "action_input",
+    "function_args",
     "function",
     "function_call",
+    "functionCall",
+    "function_calls",
+    "functionCalls",
     "tool_call",
+    "toolCall",
+    "tool_calls",
+    "toolCalls",
+    "tool_use",
+    "toolUse",
     "properties",
+    "call",
 ];
 
+/// Wrappers whose content may be a list of calls.
+pub(crate) const LISTS_OF_CALLS: [&str; 4] =
+    ["function_calls", "functionCalls", "tool_calls", "toolCalls"];
+
 /// Members that may stand beside wrapped arguments: the rest of a provider's call object.
-pub(crate) const CALL_MEMBERS: [&str; 12] = [
+pub(crate) const CALL_MEMBERS: [&str; 25] = [
     "name",
     "type",
     "id",
     "function",
+    "function_name",
+    "functionName",
     "tool",
     "tool_name",
+    "toolName",
     "tool_call_id",
+    "toolCallId",
+    "tool_use_id",
+    "toolUseId",
     "call_id",
+    "callId",
     "index",
     "recipient_name",
     "role",
+    "content",
     "action",
+    "method",
+    "jsonrpc",
+    "status",
+    "object",
+    "call",
 ];
 
 impl<'s> Reader<'_, '_, 's> {
@@ -84,7 +114,10 @@ impl<'s> Reader<'_, '_, 's> {
         match separator {
             b'=' if self.byte_at(self.at + 1) == b'>' => self.at += 2,
             b':' | b'=' => self.at += width,
-            0 if self.at_end() => return Ok(self.ended()),
+            0 if self.at_end() => {
+                self.dangling = quote.is_some();
+                return Ok(self.ended());
+            }
             _ => self.restructure(IssueCode::StrayText, self.at, self.at),
         }
         Ok(Step::Value(key))
@@ -306,6 +339,11 @@ impl<'s> Reader<'_, '_, 's> {
             None if self.stack.len() <= 2 && WRAPPERS.contains(&key) => Some(self.schema.root),
             child => child,
         }
+    }
+
+    /// Returns the schema of a member of the root object, in any spelling of its name.
+    pub(crate) fn member_of_root(&self, key: &str) -> Option<SchemaId> {
+        self.member_schema(self.schema.root, key)
     }
 
     fn member_schema(&self, id: SchemaId, key: &str) -> Option<SchemaId> {

@@ -37,6 +37,8 @@ pub(super) enum Style {
     Prime,
     /// `´…´`
     Acute,
+    /// `<|"|>…<|"|>`
+    Token,
 }
 
 impl Quote {
@@ -56,6 +58,7 @@ impl Quote {
             [0xef, 0xbc, 0x87, ..] => (Style::FullWidthSingle, 3),
             [0xe2, 0x80, 0xb3, ..] => (Style::Prime, 3),
             [0xc2, 0xb4, ..] => (Style::Acute, 2),
+            [b'<', b'|', b'"', b'|', b'>', ..] => (Style::Token, 5),
             _ => return None,
         };
         Some(Self { style, width })
@@ -76,6 +79,7 @@ impl Quote {
             | (Style::SmartSingle, [0xe2, 0x80, 0x98..=0x9a, ..])
             | (Style::TripleDouble, [b'"', b'"', b'"', ..])
             | (Style::TripleSingle, [b'\'', b'\'', b'\'', ..]) => Some(3),
+            (Style::Token, [b'<', b'|', b'"', b'|', b'>', ..]) => Some(5),
             _ => None,
         }
     }
@@ -92,6 +96,7 @@ impl Quote {
                 Style::Guillemet | Style::Acute => byte == 0xc2,
                 Style::Corner => byte == 0xe3,
                 Style::FullWidth | Style::FullWidthSingle => byte == 0xef,
+                Style::Token => byte == b'<',
             }
     }
 }
@@ -183,7 +188,7 @@ impl Reader<'_, '_, '_> {
                 }
                 self.inner_quote(opened, quote, width, &mut inner);
             } else if self.byte() == b'\\' {
-                self.escape(quote);
+                self.escape(quote, place);
             } else {
                 if self.byte() < 0x20 {
                     self.note(IssueCode::ControlChar, self.at, self.at + 1);
@@ -317,8 +322,15 @@ impl Reader<'_, '_, '_> {
 
     /// Reads an escape. One of another language is decoded if the string is written in that language; any other
     /// that JSON does not have keeps its backslash, unless it would have another meaning there.
-    fn escape(&mut self, quote: Quote) {
+    fn escape(&mut self, quote: Quote, place: Place) {
         let rest = self.rest(self.at);
+        // Markdown escapes the underscore of a name.
+        if place == Place::Key && rest.starts_with(b"\\_") {
+            self.note(IssueCode::EscapeRepaired, self.at, self.at + 1);
+            self.tree.side().push('_');
+            self.at += 2;
+            return;
+        }
         self.escapes.quoted |= quote
             .closing_at(rest.get(1..).unwrap_or_default())
             .is_some();
@@ -375,6 +387,10 @@ struct Pairs {
     any: bool,
     open: bool,
     broken: bool,
+    /// Number of inch marks; with one, every other quote must be beyond doubt, so there is no pair beside it.
+    inches: usize,
+    /// Number of other quotes.
+    others: usize,
 }
 
 impl Pairs {
@@ -387,19 +403,37 @@ impl Pairs {
             return;
         }
         self.any = true;
+        // An inch mark has no partner: `a 27" monitor`.
+        let next = behind.trim_start().chars().next();
+        let inch = before.is_some_and(|c| c.is_ascii_digit())
+            && after.is_some_and(|c| c == ' ')
+            && next.is_some_and(char::is_alphabetic);
+        if inch && !self.open && quote.style == Style::Double {
+            self.inches += 1;
+            return;
+        }
         let space = |c: Option<char>| c.is_none_or(char::is_whitespace);
+        // Chinese, Japanese and Korean have no spaces around a quotation.
+        let joins = |c: Option<char>| word(c) && !c.is_some_and(is_unspaced);
         let opens =
-            !space(after) && !word(before) && !before.is_some_and(|c| matches!(c, ',' | ';'));
-        let closes = !space(before) && !word(after);
+            !space(after) && !joins(before) && !before.is_some_and(|c| matches!(c, ',' | ';'));
+        let closes = !space(before) && !joins(after);
         self.broken |= if self.open { !closes } else { !opens };
         self.broken |= is_structure(inside, behind, quote);
         self.broken |= bare_keys && inside.trim_end().ends_with(':');
         self.open = !self.open;
+        self.others += 1;
     }
 
     fn are_closed(&self) -> bool {
-        !self.open && !self.broken
+        let one_kind = self.inches == 0 || (self.inches == 1 && self.others == 0);
+        !self.open && !self.broken && one_kind
     }
+}
+
+/// True for a letter of a script that is written without spaces.
+const fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
 }
 
 /// True if the quote between these two parts of a string may be one of JSON's own: it touches the first quote,
@@ -409,7 +443,7 @@ fn is_structure(inside: &str, behind: &str, quote: Quote) -> bool {
     let behind = behind.trim_start();
     let listed = behind.strip_prefix([',', ';', '，']).is_some_and(|next| {
         quote.closing_at(next.trim_start().as_bytes()).is_some()
-            || next.starts_with(|c: char| !c.is_whitespace())
+            || (!behind.starts_with('，') && next.starts_with(|c: char| !c.is_whitespace()))
     });
     // Two adjacent quotes are the end of one string and the start of the next, unless the second ends the text.
     let doubled = quote.closing_at(behind.as_bytes()).is_some_and(|width| {

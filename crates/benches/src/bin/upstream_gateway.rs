@@ -1,10 +1,11 @@
-//! The gateway over one HTTP service, as a process of its own: `upstream_gateway LISTEN UPSTREAM EVIDENCE FOLDER`.
+//! The gateway over one upstream, as a process of its own: `upstream_gateway LISTEN UPSTREAM EVIDENCE FOLDER`.
 //!
-//! `EVIDENCE` is `off` (a store that keeps no log), `batched` (records of reads are committed together, behind the reply) or `required`
-//! (the reply waits for its record). The tool is `svc.echo`, a read.
+//! `UPSTREAM` is the address of an HTTP service, or the URL of an MCP server, whose tool is called `memory_search`. `EVIDENCE` is `off` (a store that keeps no log), `batched` (records of reads are committed together, behind the reply) or `required`
+//! (the reply waits for its record). The tool is `svc.echo` or `svc.memory_search`, a read.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign::archive::Archive;
 use countersign::clock::{Clock, SystemClock};
@@ -17,7 +18,7 @@ use countersign_gateway::identity::Identity;
 use countersign_gateway::{Gateway, Server, Settings};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_upstream::{Manifest, Upstreams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
@@ -32,19 +33,15 @@ async fn main() -> Result<(), Failed> {
     } else {
         "recorded"
     };
-    let manifest: Manifest = serde_json::from_value(json!({
-        "upstream": [{
-            "name": "svc", "base_url": format!("http://{upstream}"), "allow_private": ["loopback"],
-        }],
-        "tool": [{
-            "name": "svc.echo", "upstream": "svc", "description": "Answers.", "effect": "read", "evidence": rule,
-            "request": {"method": "POST", "path": "/v1/tools/echo"},
-            "parameters": [{"name": "note"}],
-        }],
-    }))?;
+    let manifest = manifest(upstream, rule)?;
     let catalog = Catalog::builder().build()?;
-    for tool in Upstreams::prepare(&manifest, Path::new("."))?.tools()? {
+    let upstreams = Upstreams::prepare(&manifest, Path::new(folder))?;
+    for tool in upstreams.tools()? {
         catalog.add(tool)?;
+    }
+    upstreams.discover(&catalog, Duration::from_secs(30)).await;
+    if catalog.list().is_empty() {
+        return Err("the upstream lists no tools".into());
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
@@ -77,4 +74,32 @@ async fn main() -> Result<(), Failed> {
     let server = Server::bind(gateway, listen.parse()?).await?;
     server.run(std::future::pending()).await;
     Ok(())
+}
+
+fn manifest(upstream: &str, evidence: &str) -> Result<Manifest, serde_json::Error> {
+    let (entry, tool) = if upstream.starts_with("http://") {
+        (
+            json!({"kind": "mcp", "url": upstream, "trust": "first_use", "shared": true}),
+            json!({"name": "svc.memory_search"}),
+        )
+    } else {
+        (
+            json!({"base_url": format!("http://{upstream}")}),
+            json!({
+                "name": "svc.echo", "upstream": "svc", "description": "Answers.",
+                "request": {"method": "POST", "path": "/v1/tools/echo"},
+                "parameters": [{"name": "note"}],
+            }),
+        )
+    };
+    let common = json!({"name": "svc", "allow_private": ["loopback"]});
+    let rules = json!({"effect": "read", "evidence": evidence});
+    let joined = |one: Value, other: Value| {
+        let members = [one, other].into_iter();
+        let members = members.flat_map(|own| own.as_object().cloned().unwrap_or_default());
+        Value::Object(members.collect())
+    };
+    serde_json::from_value(json!({
+        "upstream": [joined(common, entry)], "tool": [joined(rules, tool)],
+    }))
 }

@@ -111,7 +111,8 @@ fn of_program(loaded: &Loaded, manifest: &Manifest) -> Result<Vec<Arc<dyn DynToo
         for mistake in &mut mistakes {
             let name = named_by(loaded.config(), &mistake.key);
             if !is_on && name.is_some_and(|name| all.contains_key(name)) {
-                "it is a tool of the shop, which is off".clone_into(&mut mistake.message);
+                "this is a tool of the shop, and shop.enabled is false"
+                    .clone_into(&mut mistake.message);
                 mistake.expected = Some(SHOP_EXPECTED.to_owned());
             }
         }
@@ -183,7 +184,7 @@ fn of_its_code(loaded: &Loaded, entry: &ToolEntry) -> Vec<Mistake> {
     ];
     let key = entry_key(loaded.config(), &entry.name, |_| true);
     let mistake = |(name, _): (&str, bool)| {
-        let message = "it belongs to the code of this tool, which is one of the program";
+        let message = "this cannot be set for a built-in tool";
         loaded.mistake(&format!("{key}.{name}"), message)
     };
     let said = said.into_iter().filter(|(_, is_said)| *is_said);

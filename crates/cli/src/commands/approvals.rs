@@ -19,7 +19,7 @@ use crate::place::{Place, PlaceOptions, store_failed};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
-/// See what users are asked to confirm, and answer for them
+/// List approvals that wait for an answer, and approve or deny them
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Approvals {
@@ -35,34 +35,34 @@ enum Command {
     Deny(Deny),
 }
 
-/// List questions, newest first: those that wait for an answer, or those in another state
+/// List approvals, newest first: those that wait, or those in another state
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign approvals list
   countersign approvals list --user u_7 --state all --json")]
 struct List {
-    /// Only those in this state
+    /// Only approvals in this state
     #[arg(long, value_enum, value_name = "STATE", default_value = "pending")]
     state: State,
 
-    /// Only those of this user
+    /// Only approvals of this user
     #[arg(long, value_name = "USER")]
     user: Option<String>,
 
-    /// At most so many
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
 }
 
-/// Show one question: who asks, for what, and until when
+/// Show one approval: who asks, which call, and until when
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 struct Show {
     #[command(flatten)]
     which: Which,
 }
 
-/// Answer with yes; the call may then be made, once
+/// Approve a call; it may then be made once
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
@@ -71,7 +71,7 @@ struct Approve {
     #[command(flatten)]
     which: Which,
 
-    /// Make an argument smaller, where the approval lists it as narrowable: a JSON pointer and a JSON value
+    /// Reduce an argument that the approval lists as narrowable, such as /amount=100
     #[arg(long, value_name = "POINTER=VALUE", value_parser = narrowing)]
     narrow: Vec<(String, Value)>,
 
@@ -79,7 +79,7 @@ struct Approve {
     why: Why,
 }
 
-/// Answer with no; the same call is then refused
+/// Deny a call; the same call is then refused
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 struct Deny {
     #[command(flatten)]
@@ -91,14 +91,14 @@ struct Deny {
 
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 struct Which {
-    /// The approval as `approvals list` shows it; to answer, at least its first 11 characters
+    /// Id from `approvals list`; to answer, at least its first 11 characters
     #[arg(value_name = "ID")]
     id: String,
 }
 
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 struct Why {
-    /// Why, for the user; it is sealed and stays out of the log
+    /// Reason for the user; stored encrypted, not in the log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -106,17 +106,17 @@ struct Why {
 /// The states, as the command line spells them.
 #[derive(Debug, Clone, Copy, ValueEnum, Serialize, Deserialize)]
 enum State {
-    /// Whatever became of it
+    /// In any state
     All,
-    /// Nobody has answered yet
+    /// Not answered yet
     Pending,
-    /// The call may be made, once
+    /// Approved; the call may be made once
     Approved,
-    /// The call is refused
+    /// Denied; the call is refused
     Denied,
-    /// The call was made
+    /// Approved, and the call was made
     Used,
-    /// It was not answered, or not used, in time
+    /// Not answered or not used in time
     Expired,
 }
 
@@ -221,7 +221,7 @@ impl List {
                 &approval.id,
             ]);
         }
-        write_table(terminal, &listed, &table, "there are no such approvals")?;
+        write_table(terminal, &listed, table, "no approvals match")?;
         Ok(Exit::Ok)
     }
 }
@@ -287,9 +287,8 @@ fn check_is_meant(id: &str) -> Result<(), Failure> {
     if given.chars().count() >= ANSWERED_CHARS_MIN {
         return Ok(());
     }
-    let message = format!(
-        "an answer needs the id of the approval: ap_ and at least {ANSWERED_CHARS_MIN} characters more"
-    );
+    let message =
+        format!("the id is too short: give ap_ and at least {ANSWERED_CHARS_MIN} more characters");
     Err(Failure::new(message).hint("`countersign approvals list` shows the ids"))
 }
 
@@ -401,9 +400,8 @@ impl Inbox<'_> {
         let mut meant = listed.filter(|approval| approval.id.starts_with(id));
         match (meant.next(), meant.next()) {
             (Some(approval), None) => Ok(approval),
-            (Some(_), Some(_)) => {
-                Err(Failure::new("more than one approval begins so").hint("give more of it"))
-            }
+            (Some(_), Some(_)) => Err(Failure::new("more than one approval id starts so")
+                .hint("give more characters of the id")),
             (None, _) => Err(failed(approve::Error::Unknown(id.to_owned()))),
         }
     }
@@ -425,7 +423,7 @@ fn failed(error: approve::Error) -> Failure {
             Failure::from(error).refused()
         }
         approve::Error::Unknown(_) => Failure::from(error)
-            .hint("`countersign approvals list --state all` shows those that there are"),
+            .hint("`countersign approvals list --state all` lists all approvals"),
         approve::Error::Agent
         | approve::Error::NotTheirs
         | approve::Error::SameApprover

@@ -1,6 +1,8 @@
 //! `countersign bind`: binds arguments without running a tool.
 
+mod explain;
 mod lines;
+mod written;
 
 use std::io::{IsTerminal as _, Read, Write as _, stdin};
 use std::path::{Path, PathBuf};
@@ -15,25 +17,28 @@ use crate::failure::Failure;
 use crate::place::PlaceFlags;
 use crate::terminal::Terminal;
 use crate::{catalog, json};
+use written::TextDialect;
 
-/// Show what becomes of arguments as a model wrote them: the value, and every change
+/// Validate and repair arguments that a model wrote; show every change
 ///
-/// Without TOOL and --schema the text is only parsed. A schema of your own is taken at its word: names
-/// that it does not mention are kept unless it forbids them. The value is on stdout; whether it may run and
-/// what was changed is on stderr. Exit code 1 where the text is refused or ends too early.
+/// stdout has the value, stderr has every repair and every error. Without TOOL and --schema the text is only parsed.
+/// With --schema, properties that the schema does not mention are kept, unless it forbids them. Exit code 1 if the text
+/// is refused or incomplete.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   countersign bind memory.search --args \"{query: 'agent state', limit: '2',}\"
   countersign bind --schema search.json --args-file answer.txt --json
   countersign bind --schema search.json - <answer.txt
+  countersign bind memory.search --explain --args \"{query: 'agent state', limit: '2',}\"
+  countersign bind --dialect text - <message.txt
   countersign bind --jsonl <calls.jsonl >bound.jsonl
 
-With --jsonl a line of stdin is {\"schema\": <JSON Schema or null>, \"raw\": \"<text>\"} and becomes a
-line {\"status\": …, \"value\": …, \"issues\": […]}. A line that cannot be read becomes a refusal that
-says so. The order stays, and the exit code is 0.")]
+With --jsonl each line of stdin is {\"schema\": <JSON Schema or null>, \"raw\": \"<text>\"}, and each line of
+stdout is {\"status\": …, \"value\": …, \"issues\": […]}, in the same order. A line that cannot be read gets the
+status refused. The exit code is 0.")]
 pub(crate) struct Bind {
-    /// The tool that declares the arguments; `-` in its place reads the text from stdin
+    /// Tool whose arguments they are; `-` reads the text from stdin
     #[arg(value_name = "TOOL", conflicts_with = "jsonl")]
     tool: Option<String>,
 
@@ -41,15 +46,15 @@ pub(crate) struct Bind {
     #[arg(value_name = "-", value_parser = only_stdin, conflicts_with_all = ["args", "args_file", "jsonl"])]
     stdin: Option<String>,
 
-    /// A file with the JSON Schema of the arguments
+    /// File with the JSON Schema of the arguments
     #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
     schema: Option<PathBuf>,
 
-    /// The text
+    /// Text of the arguments
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["args_file", "jsonl"], allow_hyphen_values = true)]
     args: Option<String>,
 
-    /// A file with the text
+    /// File with the text
     #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
     args_file: Option<PathBuf>,
 
@@ -57,15 +62,23 @@ pub(crate) struct Bind {
     #[arg(long)]
     jsonl: bool,
 
-    /// The text is still arriving: show only what no later byte can change
+    /// The text is a model's whole answer with calls written in it; `text` finds out how, or name the format
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["jsonl", "partial"])]
+    dialect: Option<TextDialect>,
+
+    /// Show the text with marks under what was read as something else
+    #[arg(long, conflicts_with_all = ["jsonl", "partial", "dialect"])]
+    explain: bool,
+
+    /// The text is incomplete: show only the part that later text cannot change
     #[arg(long, conflicts_with = "jsonl")]
     partial: bool,
 
-    /// How the author writes numbers, such as de-DE
+    /// Locale for parsing numbers, such as de-DE
     #[arg(long, value_name = "LOCALE")]
     locale: Option<String>,
 
-    /// Where times without an offset are, such as Europe/Berlin
+    /// Time zone for timestamps without an offset, such as Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
 }
@@ -79,12 +92,21 @@ impl Bind {
             lines::bind_lines(&mut stdin().lock(), terminal.data(), &reading)?;
             return Ok(Exit::Ok);
         }
+        if let Some(dialect) = self.dialect {
+            return self.bind_written(flags, terminal, dialect, &reading);
+        }
         let binder = self.binder(flags, terminal)?;
         if self.partial {
             return self.show_partial(terminal, &binder, reading);
         }
-        let bound = binder.bind_with(&self.text()?, &reading);
-        if terminal.is_for_programs() {
+        let text = self.text()?;
+        let bound = binder.bind_with(&text, &reading);
+        if self.explain && !terminal.is_for_programs() {
+            let is_coloured = terminal.paint().is_on();
+            let shown = explain::explain(&text, &bound.issues, is_coloured);
+            write!(terminal.data(), "{shown}")?;
+            terminal.say(lines::status(bound.status))?;
+        } else if terminal.is_for_programs() {
             writeln!(terminal.data(), "{}", lines::line_of(&bound))?;
         } else {
             show(terminal, &bound)?;
@@ -93,6 +115,27 @@ impl Bind {
             BindStatus::Exact | BindStatus::Repaired => Exit::Ok,
             BindStatus::Incomplete | BindStatus::Refused => Exit::Refused,
         })
+    }
+
+    /// Binds the calls of a model's whole text: against the tool or schema that is named, or each against its own tool.
+    fn bind_written(
+        &self,
+        flags: &PlaceFlags,
+        terminal: &mut Terminal,
+        dialect: TextDialect,
+        reading: &Reading,
+    ) -> Result<Exit, Failure> {
+        let text = self.text()?;
+        if self.schema.is_some() || self.tool.as_deref().is_some_and(|tool| tool != "-") {
+            let binder = self.binder(flags, terminal)?;
+            return written::bind_calls(terminal, &text, dialect, reading, &|_| Ok(binder.clone()));
+        }
+        let options = flags.read(terminal)?;
+        let catalog = catalog::declared(options.loaded())?;
+        let binder = |name: &str| -> Result<Binder, Failure> {
+            Ok(catalog::find(&catalog, name)?.binder().clone())
+        };
+        written::bind_calls(terminal, &text, dialect, reading, &binder)
     }
 
     /// Shows the part of the arguments that is certain while their text still arrives. An incomplete text is not a failure.
@@ -133,8 +176,8 @@ impl Bind {
             }
             (Some(name), Some(_)) => {
                 let message =
-                    format!("{name} declares its own arguments, so --schema is one too many");
-                Err(Failure::new(message).hint("leave out one of the two"))
+                    format!("{name} has a schema of its own, so --schema cannot be used with it");
+                Err(Failure::new(message).hint("leave out TOOL or --schema"))
             }
             (Some(name), None) => {
                 let options = flags.read(terminal)?;
@@ -158,7 +201,7 @@ impl Bind {
         let asked =
             self.stdin.is_some() || self.args_file.is_some() || self.tool.as_deref() == Some("-");
         if !asked && stdin().is_terminal() {
-            return Err(Failure::new("there is no text to bind")
+            return Err(Failure::new("no arguments given")
                 .hint("give --args TEXT or --args-file FILE, or `-` to read stdin"));
         }
         let mut text = String::new();

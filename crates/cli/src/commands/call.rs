@@ -31,8 +31,8 @@ use envelope::EnvelopeOptions;
 
 /// Call a tool and show its reply
 ///
-/// The data of the reply is on stdout; warnings, evidence and times are on stderr. With --json the whole reply envelope is
-/// on stdout. Exit code 1 where the reply is an error.
+/// stdout has the data of the reply. stderr has warnings, the evidence id and times. With --json, stdout has the whole
+/// reply envelope. Exit code 1 if the reply is an error.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -42,10 +42,10 @@ Examples:
   countersign call notes.add --args '{\"text\": \"buy tea\"}' --user u_7 --dry-run
   countersign call notes.list --user u_7 --actor agent:a_7 --session s_1 --request-id r_1
 
-A call with a key happens once: a repeat with the same key gets the stored answer.
-With --store memory nothing is kept after the command ends.")]
+A call with a key runs once. A repeat with the same key gets the stored answer.
+With --store memory nothing is stored.")]
 pub(crate) struct Call {
-    /// The tool, by its name or provider alias
+    /// Name of the tool
     #[arg(value_name = "TOOL")]
     tool: String,
 
@@ -53,7 +53,7 @@ pub(crate) struct Call {
     #[arg(hide = true, value_name = "TEXT", value_parser = misplaced)]
     misplaced: Option<Infallible>,
 
-    /// The arguments, as a model wrote them
+    /// Arguments, as a model wrote them
     #[arg(
         long,
         value_name = "TEXT",
@@ -244,13 +244,13 @@ fn show(
         Some(error) => show_error(terminal, error)?,
         None => terminal.say(match (reply.dry_run, reply.replayed) {
             (true, _) => "ok (dry run: nothing was changed)",
-            (false, true) => "ok (the stored answer of an earlier call)",
+            (false, true) => "ok (stored answer of an earlier call)",
             (false, false) => "ok",
         })?,
     }
     show_warnings(terminal, &reply.warnings)?;
     if let Some(seconds) = reply.ttl_seconds {
-        terminal.say(format_args!("holds for: {seconds} s"))?;
+        terminal.say(format_args!("valid for: {seconds} s"))?;
     }
     // Of an answer that was given before, this is the evidence of the first.
     if let Some(evidence) = &reply.evidence {
@@ -290,7 +290,7 @@ fn show_error(terminal: &mut Terminal, error: &ErrorBody) -> Result<(), Failure>
     }
     let retry = match (details.retryable, details.retry_after_ms) {
         (false, _) if error.code == ErrorCode::NeedsUserConfirmation => {
-            "after the user has confirmed".to_owned()
+            "yes, after the user has confirmed".to_owned()
         }
         (false, _) => "no, the same call fails again".to_owned(),
         (true, None) => "yes".to_owned(),

@@ -1,15 +1,14 @@
-//! `countersign calls` and `countersign call-show`: the calls that there were.
+//! `countersign calls` and `countersign call-show`: calls, and the records of one call.
 
 use std::io::Write as _;
 
 use countersign::archive::{Manner, Shown, Standing};
 use countersign::contract::evidence::{LinkRole, RecordedCredential};
-use countersign::contract::{ErrorCode, EvidenceRecord, RequestId, SnapshotId};
+use countersign::contract::{ErrorCode, EvidenceRecord, RecordKind, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
 use serde::{Deserialize, Serialize};
 
-use super::lookup::{Name, Whose};
-use crate::answer::{write_json, write_table};
+use crate::answer::write_table;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::moment::Moment;
@@ -18,7 +17,11 @@ use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
-/// List the newest calls: when, who for, which tool, how it ended
+mod show;
+
+pub(crate) use show::CallShow;
+
+/// List calls, newest first
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
@@ -33,23 +36,23 @@ pub(crate) struct Calls {
 /// Which records are wanted.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Wanted {
-    /// Only those of this user
+    /// Only calls of this user
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
 
-    /// Only those of this tool
+    /// Only calls of this tool
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
 
-    /// Only those that ended so: OK, or an error code such as CONFLICT
+    /// Only calls with this result: OK, or an error code such as CONFLICT
     #[arg(long, value_name = "CODE", value_parser = code)]
     pub(crate) code: Option<Ended>,
 
-    /// Only those since then: a time, a date, or 2h for two hours ago
+    /// Only calls since a time: a timestamp, a date, or 2h for two hours ago
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<Moment>,
 
-    /// At most so many
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
 }
@@ -102,7 +105,8 @@ impl Operation for Calls {
                 .map_err(store_failed)?;
             let Some(last) = page.last() else { break };
             query.before = Some((last.at, last.id.clone()));
-            rows.extend(page.into_iter().filter(|row| row.request_id.is_some()));
+            let is_call = |row: &LogRow| row.request_id.is_some() && row.kind != RecordKind::Intent;
+            rows.extend(page.into_iter().filter(is_call));
         }
         rows.truncate(self.wanted.limit);
         let manners = place
@@ -132,7 +136,7 @@ fn write(terminal: &mut Terminal, shown: &[ShownCall]) -> Result<Exit, Failure> 
             call.request_id.as_deref().unwrap_or_default(),
         ]);
     }
-    write_table(terminal, &shown, &table, "there are no such calls")?;
+    write_table(terminal, &shown, table, "no calls match")?;
     Ok(Exit::Ok)
 }
 
@@ -162,63 +166,6 @@ impl ShownCall {
             evidence: row.id.to_string(),
             request_id: row.request_id.as_ref().map(ToString::to_string),
         }
-    }
-}
-
-/// Show everything that is recorded of one call
-#[derive(Debug, clap::Args, Serialize, Deserialize)]
-#[command(after_long_help = "\
-Example:
-  countersign call-show req_01a1e15b-81de-77a5-b22a-d902aa893ab3
-
-A repeat that used the same request id has a record of its own.
-What was really sent and answered is sealed: `countersign evidence open` shows it.")]
-pub(crate) struct CallShow {
-    /// The `request_id` of the reply
-    #[arg(value_name = "REQUEST_ID")]
-    request_id: String,
-
-    #[command(flatten)]
-    whose: Whose,
-}
-
-impl CallShow {
-    pub(crate) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        if self.request_id.starts_with("ev_") {
-            let message = "this is the name of a record; a request id begins with req_";
-            let hint = format!("`countersign evidence show {}` shows it", self.request_id);
-            return Err(Failure::new(message).hint(hint));
-        }
-        RequestId::new(&self.request_id)?;
-        options.perform(self, terminal)
-    }
-}
-
-impl Operation for CallShow {
-    const NAME: &'static str = "call-show";
-
-    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let name = Name::Call(RequestId::new(&self.request_id)?);
-        let mut records = Vec::new();
-        for id in name.all(place, self.whose.user.as_deref())? {
-            records.push(record(place, &id)?);
-        }
-        if terminal.is_for_programs() {
-            let leaves: Vec<&EvidenceRecord> = records.iter().map(|known| &known.record).collect();
-            write_json(terminal, &leaves)?;
-        } else {
-            for (number, known) in records.iter().enumerate() {
-                if number > 0 {
-                    writeln!(terminal.data())?;
-                }
-                show(terminal, known)?;
-            }
-        }
-        Ok(Exit::Ok)
     }
 }
 
@@ -267,7 +214,7 @@ pub(crate) fn show(terminal: &mut Terminal, known: &Shown) -> Result<(), Failure
     if let Some(reply) = &record.reply {
         line("code", reply.code.map_or("OK", ErrorCode::as_str))?;
         if let Some(until) = &reply.valid_until {
-            line("holds until", until)?;
+            line("valid until", until)?;
         }
     }
     if record.dry_run {
@@ -286,13 +233,20 @@ pub(crate) fn show(terminal: &mut Terminal, known: &Shown) -> Result<(), Failure
         line("act", &record.act.to_string())?;
     }
     if record.payload.is_some() {
-        line("payload", if known.has_payload { "sealed" } else { "gone" })?;
+        line(
+            "payload",
+            if known.has_payload {
+                "sealed"
+            } else {
+                "deleted"
+            },
+        )?;
     }
     if let Some(phases) = &record.phases {
         line("took", &took(phases))?;
     }
     let place = known.index.map(|index| index.to_string());
-    line("place in the log", place.as_deref().unwrap_or("none yet"))?;
+    line("place in the log", place.as_deref().unwrap_or("not yet"))?;
     line("proof", &proof(&known.standing))?;
     Ok(())
 }
@@ -334,10 +288,12 @@ fn credential_text(credential: &RecordedCredential) -> String {
 /// Describes the proof of a record in words.
 pub(crate) fn proof(standing: &Standing) -> String {
     match standing {
-        Standing::Waiting => "none yet: it waits for the tree".to_owned(),
-        Standing::Unsigned => "none yet: it waits for a signature".to_owned(),
-        Standing::Signed { size } => format!("under the signed checkpoint of {size} records"),
-        Standing::NotIncluded => "WRONG: the signed tree has another record here".to_owned(),
+        Standing::Waiting => "not yet: the record waits for the tree".to_owned(),
+        Standing::Unsigned => "not yet: the record waits for a signature".to_owned(),
+        Standing::Signed { size } => format!("included in the signed checkpoint of {size} records"),
+        Standing::NotIncluded => {
+            "WRONG: the signed tree has another record at this place".to_owned()
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `countersign claims`: idempotency keys that are taken, and how to resolve those whose effect is in doubt.
 
 use clap::ValueEnum;
-use countersign::archive::{Resolution, Resolved};
+use countersign::archive::{KeyedClaim, Resolution, Resolved};
 use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,11 +12,15 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::operations::Operation;
-use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::place::{Place, PlaceOptions, archive_failed};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-/// See which keys are taken, and say what became of a call that is in doubt
+pub(crate) mod forget;
+
+use forget::Forget;
+
+/// List idempotency keys, settle calls that are in doubt, and forget old keys
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Claims {
@@ -28,32 +32,40 @@ pub(crate) struct Claims {
 enum Command {
     List(List),
     Resolve(Resolve),
+    Forget(Forget),
 }
 
-/// List keys, oldest first: all, or those in one state
+/// List idempotency keys with the state of their calls, oldest first
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign claims list --state in_doubt
-  countersign claims list --user u_7 --json")]
+  countersign claims list --key order-4711
+  countersign claims list --user u_7 --json
+
+--key takes the caller's idempotency key, the key that your service received, or the KEY of this list.")]
 pub(crate) struct List {
-    /// Only those in this state
+    /// Only keys in this state
     #[arg(long, value_enum, value_name = "STATE")]
     state: Option<State>,
 
-    /// Only those of this user
+    /// Only keys of this user
     #[arg(long, value_name = "USER")]
     user: Option<String>,
 
-    /// At most so many
+    /// Only this key: the caller's, the service's, or the first 8 digits or more of KEY
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
 }
 
-/// Say what became of a call that is in doubt; it is recorded
+/// Settle a call that is in doubt: state whether its effect happened
 ///
-/// Look first, in the service that the tool calls. What happened becomes the answer of every repeat;
-/// what did not happen may be called again.
+/// Check in the service that the tool calls first. If the effect happened, every repeat of the call gets
+/// your answer. If it did not happen, the call may be made again. Your statement is recorded.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(
     after_long_help = "\
@@ -63,46 +75,52 @@ Examples:
     group = clap::ArgGroup::new("outcome").required(true)
 )]
 pub(crate) struct Resolve {
-    /// On whose behalf it was called
+    /// User of the call
     #[arg(value_name = "USER")]
     user: String,
 
-    /// The tool
+    /// Tool of the call
     #[arg(value_name = "TOOL")]
     tool: String,
 
-    /// The key as `claims list` shows it; its beginning is enough
+    /// Key of the call: the caller's, the service's, or the beginning of KEY in `claims list`
     #[arg(value_name = "KEY")]
     key: String,
 
-    /// It had its effect; this is the answer
+    /// The effect happened; JSON is the answer for repeats
     #[arg(long, value_name = "JSON", group = "outcome")]
     happened: Option<String>,
 
-    /// It had no effect
+    /// The effect did not happen
     #[arg(long, group = "outcome")]
     did_not_happen: bool,
 
-    /// Why you know; it is sealed in the record
+    /// How you know; sealed in the record
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
+
+/// Maximum number of claims that a key is searched in.
+const SEARCHED_MAX: usize = 10_000;
+
+/// Digits of a key's digest in a list. They are enough to resolve the call.
+const SHOWN_DIGITS: usize = 16;
 
 /// The states, as the command line spells them.
 #[derive(Debug, Clone, Copy, ValueEnum, Serialize, Deserialize)]
 #[value(rename_all = "snake_case")]
 enum State {
-    /// No effect; may be claimed again
+    /// No effect; the call may be made again
     Released,
-    /// The owner may be causing the effect
+    /// The call is running
     Running,
-    /// Settled with an answer
+    /// The call succeeded; repeats get its answer
     Succeeded,
-    /// Settled with a final failure
+    /// The call failed for good; repeats get its error
     Failed,
-    /// The effect may have happened
+    /// The effect may or may not have happened; an operator must settle it
     InDoubt,
-    /// Settled, and the answer is gone
+    /// The call ended, and its answer has expired
     Tombstone,
 }
 
@@ -127,8 +145,9 @@ impl Claims {
     ) -> Result<Exit, Failure> {
         match &self.command {
             Command::List(list) => options.perform(list, terminal),
+            Command::Forget(forget) => options.perform(forget, terminal),
             Command::Resolve(resolve) => {
-                // What is wrong with it is told before anybody is asked.
+                // A mistake in the options is reported before a server is asked.
                 resolve.resolution()?;
                 options.perform(resolve, terminal)
             }
@@ -143,14 +162,32 @@ impl Operation for List {
         let query = ClaimQuery {
             state: self.state.map(ClaimState::from),
             user_id: self.user.clone(),
-            limit: self.limit,
+            limit: if self.key.is_some() {
+                SEARCHED_MAX
+            } else {
+                self.limit
+            },
         };
-        let rows = place
-            .runtime
-            .block_on(place.store().claims(&query))
-            .map_err(store_failed)?;
-        let shown: Vec<Shown<'_>> = rows.iter().map(Shown::of).collect();
-        let mut table = Table::new(["CLAIMED AT", "STATE", "USER", "TOOL", "ATTEMPT", "KEY"]);
+        let archive = place.archive();
+        let claims = place.wait(async {
+            let rows = archive.claims(&query).await?;
+            match &self.key {
+                Some(key) => archive.with_key(rows, key).await,
+                None => archive.keyed(rows).await,
+            }
+        })?;
+        let mut claims = claims.map_err(archive_failed)?;
+        claims.truncate(self.limit);
+        let shown: Vec<Shown<'_>> = claims.iter().map(Shown::of).collect();
+        let mut table = Table::new([
+            "CLAIMED AT",
+            "STATE",
+            "USER",
+            "TOOL",
+            "ATTEMPT",
+            "KEY",
+            "SERVICE KEY",
+        ]);
         for claim in &shown {
             table.row([
                 &claim.claimed_at,
@@ -158,11 +195,11 @@ impl Operation for List {
                 claim.user_id,
                 claim.tool,
                 &claim.attempt.to_string(),
-                // Last, because it must not be cut: resolving needs it whole.
-                &claim.key,
+                claim.key.get(..SHOWN_DIGITS).unwrap_or(&claim.key),
+                claim.service_key.unwrap_or("-"),
             ]);
         }
-        write_table(terminal, &shown, &table, "there are no such keys")?;
+        write_table(terminal, &shown, table, "no keys match")?;
         Ok(Exit::Ok)
     }
 }
@@ -184,21 +221,21 @@ impl Operation for Resolve {
                 if terminal.is_for_programs() {
                     write_json(terminal, &json!({"evidence": id}))?;
                 } else {
-                    terminal.say("ok: the call is no longer in doubt")?;
+                    terminal.say("ok: the call is settled")?;
                     terminal.say(format_args!("evidence: {id}"))?;
                 }
                 Ok(Exit::Ok)
             }
             Resolved::Fenced(id) => Err(Failure::new(format!(
-                "somebody was faster, and theirs counts; what you said is recorded as {id}"
+                "another operator or the call itself settled it first, and that counts; your statement is recorded as {id}"
             ))
             .refused()),
             Resolved::NotInDoubt(state) => Err(Failure::new(format!(
-                "the call is not in doubt any more: it is {}",
+                "the call is not in doubt: its state is {}",
                 state.as_str()
             ))
             .refused()),
-            Resolved::NoClaim => Err(Failure::new("there is no such key any more").refused()),
+            Resolved::NoClaim => Err(Failure::new("the key does not exist any more").refused()),
         }
     }
 }
@@ -209,8 +246,8 @@ impl Resolve {
             return Ok(Resolution::DidNotHappen);
         };
         let answer = serde_json::from_str(text).map_err(|error| {
-            Failure::from(anyhow::Error::new(error).context("the answer is no JSON"))
-                .hint("a text needs its quotes: --happened '\"ch_1\"'")
+            Failure::from(anyhow::Error::new(error).context("the answer is not valid JSON"))
+                .hint("a string needs quotes: --happened '\"ch_1\"'")
         })?;
         Ok(Resolution::Happened(answer))
     }
@@ -220,23 +257,23 @@ impl Resolve {
         let query = ClaimQuery {
             state: Some(ClaimState::InDoubt),
             user_id: Some(self.user.clone()),
-            limit: 10_000,
+            limit: SEARCHED_MAX,
         };
-        let rows = place
-            .runtime
-            .block_on(place.store().claims(&query))
-            .map_err(store_failed)?;
-        let mut meant = rows.into_iter().filter(|row| {
-            let key = row.scope.key.to_string();
-            row.scope.tool.as_str() == self.tool && key.starts_with(&self.key)
+        let archive = place.archive();
+        let meant = place.runtime.block_on(async {
+            let mut rows = archive.claims(&query).await?;
+            rows.retain(|row| row.scope.tool.as_str() == self.tool);
+            archive.with_key(rows, &self.key).await
         });
-        let hint = "`countersign claims list --state in_doubt` shows those that there are";
+        let mut meant = meant.map_err(archive_failed)?.into_iter();
+        let hint = "`countersign claims list --state in_doubt` lists the calls in doubt";
         match (meant.next(), meant.next()) {
-            (Some(row), None) => Ok(row),
-            (Some(_), Some(_)) => {
-                Err(Failure::new("more than one key begins so").hint("give more of it"))
+            (Some(claim), None) => Ok(claim.row),
+            (Some(_), Some(_)) => Err(Failure::new("more than one key starts with these digits")
+                .hint("give more digits of the key")),
+            (None, _) => {
+                Err(Failure::new("no call in doubt has this user, tool and key").hint(hint))
             }
-            (None, _) => Err(Failure::new("there is no such call in doubt").hint(hint)),
         }
     }
 }
@@ -249,11 +286,13 @@ struct Shown<'a> {
     tool: &'a str,
     attempt: u32,
     key: String,
+    service_key: Option<&'a str>,
     request_id: &'a str,
 }
 
 impl<'a> Shown<'a> {
-    fn of(row: &'a ClaimRow) -> Self {
+    fn of(claim: &'a KeyedClaim) -> Self {
+        let KeyedClaim { row, service_key } = claim;
         Self {
             claimed_at: row.claimed_at.to_string(),
             state: row.state.as_str(),
@@ -261,6 +300,7 @@ impl<'a> Shown<'a> {
             tool: row.scope.tool.as_str(),
             attempt: row.attempt,
             key: row.scope.key.to_string(),
+            service_key: service_key.as_deref(),
             request_id: row.request_id.as_str(),
         }
     }

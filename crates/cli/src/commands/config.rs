@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::telemetry;
 use crate::terminal::Terminal;
 
-/// See the configuration: every value and where it came from, or the schema of the file
+/// Show the configuration with the origin of each value, or its JSON Schema
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfigCommand {
     #[command(subcommand)]
@@ -26,10 +26,9 @@ enum Command {
     Schema(Schema),
 }
 
-/// List every setting with the value that counts
+/// List every setting with its effective value
 ///
-/// A flag counts before a variable, that before the file, and the file before the default. Secrets are named and
-/// never shown.
+/// Order of precedence: flag, environment variable, file, default. Secrets are never shown.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -37,14 +36,14 @@ Examples:
   countersign config show --origin
   countersign config show --origin --json | jq '.[] | select(.origin.from != \"default\")'")]
 struct Show {
-    /// Also say where each value came from: the default, the file and its line, a variable, or a flag
+    /// Show the origin of each value: default, file and line, variable, or flag
     #[arg(long)]
     origin: bool,
 }
 
 /// Write the JSON Schema of countersign.toml, for editors
 ///
-/// An editor finds it by a first line such as #:schema config.schema.json in the file.
+/// Many editors use the schema if the first line of the file is #:schema config.schema.json
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -85,7 +84,7 @@ impl Show {
                 table.row([&*row.key, &value]);
             }
         }
-        write_table(terminal, &values, &table, "there are no settings")?;
+        write_table(terminal, &values, table, "no settings")?;
         Ok(Exit::Ok)
     }
 

@@ -12,9 +12,9 @@ use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions};
 use crate::terminal::Terminal;
 
-/// Print a link that opens the console of the running server
+/// Print a sign-in link for the console of the running server
 ///
-/// Whoever opens it is the operator of this machine. The link can be opened once, within ten minutes.
+/// The link works once, within ten minutes. It signs in as the operator, so give it to nobody else.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -41,7 +41,7 @@ impl Console {
                 .hint("start one with `countersign serve`"));
         };
         let Some(url) = running.about.url.clone() else {
-            return Err(Failure::new("the server listens for commands only")
+            return Err(Failure::new("the running server has no console")
                 .hint("start one with `countersign serve`"));
         };
         running.perform(&Asked { url }, terminal)

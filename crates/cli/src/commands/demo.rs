@@ -22,10 +22,10 @@ use crate::terminal::Terminal;
 const REMOVALS_MAX: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// Watch an order from sloppy text to signed evidence, with a real kill -9
+/// Play a demo: an order from malformed text to signed evidence, with a real kill -9
 ///
-/// Everything runs on a real store in a folder of its own, which is removed at the end; your data is not touched.
-/// Every step checks what it claims. Exit code 1 where a check fails.
+/// The demo uses a temporary store and removes it at the end; your data is not touched. Every step checks its claims.
+/// Exit code 1 if a check fails.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -35,17 +35,17 @@ Examples:
   countersign demo --keep
 
 With --json there is one line of JSON a step, and one with the summary at the end.
-With --data or --keep the folder stays: `countersign verify --all --data DIR` looks at it again.")]
+With --data or --keep the folder is kept: verify it again with `countersign verify --all --data DIR`.")]
 pub(crate) struct Demo {
-    /// How fast it goes [default: watch at a terminal, else fast]
+    /// Speed [default: watch at a terminal, otherwise fast]
     #[arg(long, value_enum, hide_default_value = true)]
     pace: Option<Pace>,
 
-    /// A folder that is new or empty, which stays [default: a temporary one]
+    /// New or empty folder for the data, which is kept [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Leave the temporary folder there
+    /// Keep the temporary folder
     #[arg(long)]
     keep: bool,
 
@@ -64,17 +64,17 @@ pub(crate) struct Demo {
 /// How fast a demo goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Pace {
-    /// As fast as it can
+    /// As fast as possible
     Fast,
-    /// So that a person can read along
+    /// Slow enough to read
     Watch,
 }
 
 impl Demo {
     pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
         if self.store.is_some() || self.log_origin.is_some() {
-            return Err(Failure::new("the demo has a store of its own")
-                .hint("leave --store and --log-origin out; --data says where"));
+            return Err(Failure::new("the demo uses its own store")
+                .hint("leave out --store and --log-origin; --data names the folder"));
         }
         let (data, temporary) = if let Some(data) = &self.data {
             (unused(data)?, None)
@@ -87,11 +87,7 @@ impl Demo {
             remove_when_told_to_stop(temporary.path().to_owned())?;
         }
         if !terminal.is_for_programs() {
-            let end = if stays {
-                "it stays"
-            } else {
-                "removed at the end"
-            };
+            let end = if stays { "kept" } else { "removed at the end" };
             writeln!(
                 terminal.data(),
                 "countersign demo: a shopping agent that can answer for its draft orders"
@@ -128,7 +124,7 @@ fn temporary() -> Result<TempDir, Failure> {
         .tempdir();
     made.map_err(|error| {
         let folder = std::env::temp_dir();
-        let message = format!("no folder can be made in {}: {error}", folder.display());
+        let message = format!("cannot create a folder in {}: {error}", folder.display());
         Failure::new(message).hint("set TMPDIR to a folder that can be written, or use --data DIR")
     })
 }
@@ -166,9 +162,7 @@ fn unused(data: &Path) -> Result<PathBuf, Failure> {
     let is_used = std::fs::read_dir(data).is_ok_and(|mut entries| entries.next().is_some());
     if is_used {
         let message = format!("{} is not empty", data.display());
-        return Err(
-            Failure::new(message).hint("the demo needs a folder of its own; name one that is new")
-        );
+        return Err(Failure::new(message).hint("name a new or empty folder"));
     }
     Ok(data.to_owned())
 }
@@ -196,7 +190,7 @@ fn say_tally(
     if tally.failed.is_empty() {
         writeln!(
             terminal.data(),
-            "\n{steps}, {checks}, all hold ({seconds:.1} s)"
+            "\n{steps}, {checks}, all passed ({seconds:.1} s)"
         )?;
     } else {
         writeln!(terminal.data(), "\n{steps}, {checks} ({seconds:.1} s)")?;
@@ -208,7 +202,7 @@ fn say_tally(
         let folder = folder.display();
         writeln!(
             terminal.data(),
-            "look again: countersign verify --all --data {folder}"
+            "verify again: countersign verify --all --data {folder}"
         )?;
     }
     Ok(())

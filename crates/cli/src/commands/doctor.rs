@@ -1,33 +1,36 @@
-//! `countersign doctor`: whether an installation is in order, point by point.
+//! `countersign doctor`: checks an installation point by point, and says what to do about each fault.
 
-use countersign::ledger::{ClaimQuery, ClaimState};
-use countersign_config::sections::Keys;
-use countersign_evidence::checkpoint::Checkpoint;
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
-use super::counted;
 use crate::answer::write_table;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
-use crate::journal::CHECKPOINT;
-use crate::keys::{self, LOG, LOG_PUBLIC, MASTER, MASTER_OLD, MasterSource};
 use crate::operations::Operation;
-use crate::place::{Place, PlaceOptions, store_failed};
-use crate::rules::kept;
-use crate::running::Running;
+use crate::place::{Place, PlaceFlags, PlaceOptions};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-/// Look whether everything is in order: folder, keys, store, log, disk
+mod data;
+mod local;
+
+/// Check the installation, and say what to do about each fault
 ///
-/// Changes nothing. Exit code 1 where something is wrong.
+/// Checks configuration, policy, upstreams, port, server, data folder, keys, rules, disk, store, clock, log, signing and
+/// calls in doubt. Works with and without a running server. Changes nothing. Exit code 1 if something is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   countersign doctor
+  countersign doctor --offline
   countersign doctor --json | jq '.[] | select(.state != \"ok\")'")]
-pub(crate) struct Doctor {}
+pub(crate) struct Doctor {
+    /// Do not connect to upstreams
+    #[arg(long)]
+    offline: bool,
+}
 
 /// State of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,116 +43,78 @@ enum Standing {
     Wrong,
 }
 
-#[derive(Serialize)]
+/// One checked point.
+#[derive(Serialize, Deserialize)]
 struct Point {
-    what: &'static str,
+    what: Cow<'static, str>,
     state: Standing,
     found: String,
+    /// What to do; `None` if there is nothing to do.
+    #[serde(rename = "do", default, skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
 }
 
-#[derive(Default)]
+/// The result of one check.
+struct Found {
+    state: Standing,
+    what: String,
+    advice: Option<String>,
+}
+
+impl Found {
+    fn ok(found: impl Into<String>) -> Self {
+        Self::new(Standing::Ok, found, None)
+    }
+
+    fn note(found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::new(Standing::Note, found, Some(advice.into()))
+    }
+
+    fn wrong(found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::new(Standing::Wrong, found, Some(advice.into()))
+    }
+
+    fn new(state: Standing, found: impl Into<String>, advice: Option<String>) -> Self {
+        Self {
+            state,
+            what: found.into(),
+            advice,
+        }
+    }
+}
+
+impl From<Failure> for Found {
+    /// A check that could not be made.
+    fn from(failure: Failure) -> Self {
+        let mut found = format!("{:#}", failure.error);
+        for line in &failure.lines {
+            found = format!("{found}; {line}");
+        }
+        Self::new(Standing::Wrong, found, failure.hint)
+    }
+}
+
+/// The points that were checked, in their order.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(transparent)]
 struct Points(Vec<Point>);
 
 impl Points {
-    fn add(&mut self, what: &'static str, state: Standing, found: impl Into<String>) {
-        let found = found.into();
-        self.0.push(Point { what, state, found });
+    fn add(&mut self, what: impl Into<Cow<'static, str>>, found: Found) {
+        self.0.push(Point {
+            what: what.into(),
+            state: found.state,
+            found: found.what,
+            advice: found.advice,
+        });
     }
 
-    /// Adds a point. A check that could not be made is added as a point too, in the state `Wrong`.
-    fn add_result(&mut self, what: &'static str, found: Result<(Standing, String), Failure>) {
-        let (state, found) = found.unwrap_or_else(|failure| (Standing::Wrong, told(failure)));
-        self.add(what, state, found);
+    /// Adds a point. A check that could not be made is wrong.
+    fn check(&mut self, what: &'static str, found: Result<Found, Failure>) {
+        self.add(what, found.unwrap_or_else(Found::from));
     }
-}
 
-/// A failure in one line.
-fn told(failure: Failure) -> String {
-    let hint = failure.hint.map(|hint| format!("; {hint}"));
-    format!("{:#}{}", failure.error, hint.unwrap_or_default())
-}
-
-impl Doctor {
-    #[expect(clippy::unused_self, reason = "every command is run through itself")]
-    pub(crate) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        let (data, store) = options.names()?;
-        let folder = match Folder::existing(data) {
-            Ok(folder) => folder,
-            Err(failure) => {
-                let hint = failure.hint.unwrap_or_default();
-                let mut points = Points::default();
-                let found = format!("{}; {hint}", failure.error);
-                points.add("data folder", Standing::Note, found);
-                return points.write(terminal);
-            }
-        };
-        let asked = Asked {
-            store: store.to_string(),
-            server: None,
-        };
-        match options.running() {
-            Ok(Some(running)) => {
-                let server = Some(running.ask("/readyz").map_or_else(
-                    |failure| (Standing::Wrong, told(failure)),
-                    |answer| server(&running, &answer),
-                ));
-                running.perform(&Asked { server, ..asked }, terminal)
-            }
-            Ok(None) => {
-                let mut points = asked.begin(&folder, &options.config().keys);
-                match options.open() {
-                    Ok(place) => examine_store(&place, &mut points),
-                    Err(failure) => points.add_result("store opens", Err(failure)),
-                }
-                points.write(terminal)
-            }
-            // Somebody is there who is not the server of this folder.
-            Err(failure) => {
-                let mut points = asked.begin(&folder, &options.config().keys);
-                points.add_result("server", Err(failure));
-                points.write(terminal)
-            }
-        }
-    }
-}
-
-/// The operation, with the findings that the command has made already.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Asked {
-    /// The store, as the command line names it.
-    store: String,
-    /// Finding about the running server; `None` if there is no server.
-    server: Option<(Standing, String)>,
-}
-
-impl Operation for Asked {
-    const NAME: &'static str = "doctor";
-
-    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let mut points = self.begin(&place.folder, &place.config().keys);
-        examine_store(place, &mut points);
-        points.write(terminal)
-    }
-}
-
-impl Asked {
-    fn begin(&self, folder: &Folder, named: &Keys) -> Points {
-        let mut points = Points::default();
-        examine_folder(folder, named, &mut points);
-        points.add("store", Standing::Ok, &*self.store);
-        if let Some((state, found)) = &self.server {
-            points.add("server", *state, &**found);
-        }
-        points
-    }
-}
-
-impl Points {
-    fn write(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
+    fn write(self, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let mut table = Table::new(["STATE", "WHAT", "FOUND"]);
         for point in &self.0 {
             let state = match point.state {
@@ -157,189 +122,98 @@ impl Points {
                 Standing::Note => "note",
                 Standing::Wrong => "WRONG",
             };
-            table.row([state, point.what, &point.found]);
+            table.row([state, &point.what, &point.found]);
+            if let Some(advice) = &point.advice {
+                table.row(["", "", &format!("→ {advice}")]);
+            }
         }
-        write_table(terminal, &self.0, &table, "")?;
         let is_wrong = |point: &Point| point.state == Standing::Wrong;
-        Ok(if self.0.iter().any(is_wrong) {
+        let exit = if self.0.iter().any(is_wrong) {
             Exit::Refused
         } else {
             Exit::Ok
-        })
-    }
-}
-
-fn examine_folder(folder: &Folder, named: &Keys, points: &mut Points) {
-    points.add_result("data folder", private_folder(folder));
-    points.add_result("master key", master(folder, named));
-    if folder.file(MASTER_OLD).exists() {
-        let found = "a rotation is not finished; run `countersign keys rotate-master`";
-        points.add("old master key", Standing::Note, found);
-    }
-    points.add_result("log key", log_key(folder));
-    points.add_result("kept rules", kept_rules(folder));
-    points.add_result("disk", disk(folder));
-}
-
-fn private_folder(folder: &Folder) -> Result<(Standing, String), Failure> {
-    let path = folder.path().display();
-    let mode = folder.mode("")?.unwrap_or_default();
-    Ok(if mode.trailing_zeros() >= 6 {
-        (Standing::Ok, format!("{path} (mode {mode:04o})"))
-    } else {
-        let found = format!("{path} may be read by others (mode {mode:04o}); chmod 700 {path}");
-        (Standing::Note, found)
-    })
-}
-
-fn master(folder: &Folder, named: &Keys) -> Result<(Standing, String), Failure> {
-    Ok(match keys::master(folder, named)? {
-        Some((key, MasterSource::Folder)) => (Standing::Ok, format!("{} in {MASTER}", key.id())),
-        Some((key, MasterSource::NamedFile)) => {
-            let found = format!("{} in the file that keys.master names", key.id());
-            (Standing::Ok, found)
-        }
-        Some((key, MasterSource::Environment)) => {
-            (Standing::Ok, format!("{} in the environment", key.id()))
-        }
-        None => (Standing::Wrong, format!("{MASTER} is missing")),
-    })
-}
-
-fn log_key(folder: &Folder) -> Result<(Standing, String), Failure> {
-    let Some(key) = keys::log(folder)? else {
-        return Ok((Standing::Wrong, format!("{LOG} is missing")));
-    };
-    let public = key.verifying_key().to_string();
-    let written = folder.read(LOG_PUBLIC)?.unwrap_or_default();
-    Ok(if written.trim() == public {
-        (Standing::Ok, public)
-    } else {
-        (
-            Standing::Wrong,
-            format!("{LOG_PUBLIC} is not of {LOG}; it should be {public}"),
-        )
-    })
-}
-
-/// Checks the kept rules: those that were in force once, and are needed to compute old calls again.
-fn kept_rules(folder: &Folder) -> Result<(Standing, String), Failure> {
-    let files = kept::files(folder)?;
-    let problems: Vec<String> = files
-        .iter()
-        .filter_map(|file| file.usable().err())
-        .collect();
-    Ok(if problems.is_empty() {
-        (Standing::Ok, counted(files.len(), "version", "versions"))
-    } else {
-        (Standing::Wrong, problems.join("; "))
-    })
-}
-
-fn disk(folder: &Folder) -> Result<(Standing, String), Failure> {
-    /// Free space below which the doctor warns: the space that the guard of the store keeps free, and room to act.
-    const LOW_BYTES: u64 = 512 * 1024 * 1024;
-    let stat = rustix::fs::statvfs(folder.path()).map_err(std::io::Error::from)?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    let found = format!("{} MiB free", free / (1024 * 1024));
-    Ok(if free < LOW_BYTES {
-        (
-            Standing::Wrong,
-            format!("{found}; make room before writing stops"),
-        )
-    } else {
-        (Standing::Ok, found)
-    })
-}
-
-fn examine_store(place: &Place, points: &mut Points) {
-    for (what, state, found) in place.backend.particulars() {
-        let state = if state { Standing::Ok } else { Standing::Note };
-        points.add(what, state, found);
-    }
-    points.add_result("log", log(place));
-    points.add_result("in doubt", in_doubt(place));
-}
-
-/// Builds the finding about a running server from its answer.
-fn server(running: &Running, answer: &str) -> (Standing, String) {
-    let answer = answer.trim();
-    let found = format!(
-        "works at {} (process {}): {}",
-        running.place(),
-        running.about.pid,
-        answer.replace('\n', "; ")
-    );
-    let state = if answer == "ready" {
-        Standing::Ok
-    } else {
-        Standing::Note
-    };
-    (state, found)
-}
-
-/// The tree in the store beside the checkpoint that is kept outside of it.
-fn log(place: &Place) -> Result<(Standing, String), Failure> {
-    // In this order: the tree of a server grows meanwhile, and never shrinks.
-    let note = place.folder.read(CHECKPOINT)?;
-    let head = place
-        .runtime
-        .block_on(place.store().head())
-        .map_err(store_failed)?;
-    let Some(note) = note else {
-        let state = if head.size == 0 {
-            Standing::Ok
-        } else {
-            Standing::Note
         };
-        return Ok((state, format!("{}, no checkpoint", records(head.size))));
-    };
-    // The key that is on the disk now: it signs after the next start.
-    let key = keys::log(&place.folder)?;
-    let key = key.map_or_else(|| place.log_key.clone(), |key| key.verifying_key());
-    let signed = Checkpoint::open(&note, &key)?;
-    let found = format!("{}, signed for {}", records(head.size), signed.size);
-    Ok(if signed.size > head.size {
-        (
-            Standing::Wrong,
-            format!("{found}: records are gone; run `countersign verify --all`"),
-        )
-    } else if signed.size == head.size && signed.root != head.root {
-        (
-            Standing::Wrong,
-            format!("{found}: it was rewritten; run `countersign verify --all`"),
-        )
-    } else {
-        (Standing::Ok, found)
-    })
+        write_table(terminal, &self, table, "")?;
+        Ok(exit)
+    }
 }
 
-fn records(count: u64) -> String {
-    format!("{count} {}", if count == 1 { "record" } else { "records" })
+impl Doctor {
+    pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let mut before = Points::default();
+        local::configuration(flags, !self.offline, &mut before);
+        // Without the file nobody knows where the data is.
+        let Ok(options) = flags.read_quietly() else {
+            return before.write(terminal);
+        };
+        examine(&options, before, terminal)
+    }
 }
 
-fn in_doubt(place: &Place) -> Result<(Standing, String), Failure> {
-    const SHOWN_MAX: usize = 1_000;
-    let query = ClaimQuery {
-        state: Some(ClaimState::InDoubt),
-        user_id: None,
-        limit: SHOWN_MAX,
-    };
-    let count = place
-        .runtime
-        .block_on(place.store().claims(&query))
-        .map_err(store_failed)?
-        .len();
-    Ok(match count {
-        0 => (Standing::Ok, "no call".to_owned()),
-        SHOWN_MAX => (
-            Standing::Wrong,
-            format!("{count} calls or more; see `countersign claims list`"),
-        ),
-        _ => {
-            let calls = counted(count, "call", "calls");
-            let found = format!("{calls}; see `countersign claims list --state in_doubt`");
-            (Standing::Wrong, found)
+/// Checks the place, by its server where one runs.
+fn examine(
+    options: &PlaceOptions,
+    mut before: Points,
+    terminal: &mut Terminal,
+) -> Result<Exit, Failure> {
+    let (folder, store) = options.names()?;
+    let running = match options.running() {
+        Ok(running) => running,
+        // The listener in the folder is not its server.
+        Err(failure) => {
+            before.add("server", failure.into());
+            if let Ok(folder) = Folder::existing(folder) {
+                data::folder(&folder, &options.config().keys, &mut before);
+            }
+            return before.write(terminal);
         }
-    })
+    };
+    local::port(options, running.as_ref(), &mut before);
+    let folder = match Folder::existing(folder) {
+        Ok(folder) => folder,
+        Err(failure) => {
+            let advice = failure.hint.unwrap_or_default();
+            before.add(
+                "data folder",
+                Found::note(failure.error.to_string(), advice),
+            );
+            return before.write(terminal);
+        }
+    };
+    let store = store.to_string();
+    if let Some(running) = running {
+        local::server(&running, &mut before);
+        return running.perform(&Asked { before, store }, terminal);
+    }
+    data::folder(&folder, &options.config().keys, &mut before);
+    before.add("store", Found::ok(store));
+    match options.open() {
+        Ok(place) => data::store(&place, &mut before),
+        Err(failure) => before.add("store opens", failure.into()),
+    }
+    before.write(terminal)
+}
+
+/// The operation at a server, with what the command has checked already.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asked {
+    before: Points,
+    /// The store, as the command line names it.
+    store: String,
+}
+
+impl Operation for Asked {
+    const NAME: &'static str = "doctor";
+
+    fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let mut points = Points::default();
+        for point in &self.before.0 {
+            let found = Found::new(point.state, &*point.found, point.advice.clone());
+            points.add(point.what.clone(), found);
+        }
+        data::folder(&place.folder, &place.config().keys, &mut points);
+        points.add("store", Found::ok(&*self.store));
+        data::store(place, &mut points);
+        points.write(terminal)
+    }
 }

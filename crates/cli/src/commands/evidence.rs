@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 
-use countersign::archive::{Content, Standing};
+use countersign::archive::{CasePart, Content, Shown, Standing};
 use countersign::contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::calls::{Wanted, record, show};
 use super::lookup::{Name, Whose};
@@ -17,13 +17,13 @@ use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
-use crate::table::Table;
+use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
 pub(crate) mod export;
 pub(crate) mod hold;
 
-/// See, open, export, hold and erase what the log has of calls
+/// List, show, open, export, hold and erase records of the log
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Evidence {
@@ -62,7 +62,7 @@ impl Evidence {
     }
 }
 
-/// List the newest records of the log: calls, refusals and what operators did
+/// List records, newest first: calls, denials and actions of operators
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
@@ -72,7 +72,7 @@ pub(crate) struct List {
     #[command(flatten)]
     wanted: Wanted,
 
-    /// Only those of this kind: call, denial, approval, access, erasure, config, resolution, checkpoint
+    /// Only records of this kind: call, denial, approval, access, erasure, config, intent, resolution, checkpoint
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<RecordKind>,
 }
@@ -101,7 +101,7 @@ impl Operation for List {
                 row.evidence.as_str(),
             ]);
         }
-        write_table(terminal, &shown, &table, "there are no such records")?;
+        write_table(terminal, &shown, table, "no records match")?;
         Ok(Exit::Ok)
     }
 }
@@ -122,19 +122,20 @@ struct Listed<'a> {
 impl<'a> Listed<'a> {
     fn of(row: &'a LogRow) -> Self {
         let code = row.code.map(ErrorCode::as_str);
+        let is_call = row.request_id.is_some() && row.kind != RecordKind::Intent;
         Self {
             at: row.at.to_string(),
             kind: row.kind.as_str(),
             user_id: &row.user_id,
             tool: row.tool.as_deref(),
-            code: code.or_else(|| row.request_id.is_some().then_some("OK")),
+            code: code.or_else(|| is_call.then_some("OK")),
             evidence: &row.id,
             request_id: row.request_id.as_ref(),
         }
     }
 }
 
-/// Show a record and what proves it; nothing is opened
+/// Show a record and its proof, without its payload
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
@@ -142,7 +143,7 @@ Examples:
   countersign evidence show req_01a1e15b-81de-77a5-b22a-d902aa893ab3
   countersign evidence show order_0123456789abcdef")]
 pub(crate) struct Show {
-    /// The id of the record, of its call or of its order, or the hash of its leaf
+    /// Record id, request id, order id, or leaf hash
     #[arg(value_name = "ID")]
     name: Name,
 
@@ -156,6 +157,7 @@ impl Operation for Show {
     fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let id = self.name.one(place, self.whose.user.as_deref())?;
         let shown = record(place, &id)?;
+        let later = self.later(place, &id)?;
         if terminal.is_for_programs() {
             let (proof, size) = match shown.standing {
                 Standing::Waiting => ("waiting", None),
@@ -169,10 +171,18 @@ impl Operation for Show {
                 "index": shown.index,
                 "has_payload": shown.has_payload,
                 "proof": {"state": proof, "checkpoint_size": size},
+                "later": later,
             });
             write_json(terminal, &value)?;
         } else {
             show(terminal, &shown)?;
+            for one in &later {
+                writeln!(terminal.data(), "later: {}", one.line())?;
+            }
+            if !later.is_empty() {
+                let name = self.name.text();
+                terminal.say(format_args!("`countersign case {name}` tells all of it"))?;
+            }
         }
         Ok(match shown.standing {
             Standing::NotIncluded => Exit::NotVerified,
@@ -181,22 +191,74 @@ impl Operation for Show {
     }
 }
 
-/// Show what was really sent and answered; that it was opened is recorded first
+impl Show {
+    /// The records that an order led to, such as its payment and the approval of it; nothing else has such records.
+    fn later(&self, place: &Place, id: &SnapshotId) -> Result<Vec<Later>, Failure> {
+        let name = self.name.text();
+        let archive = place.archive();
+        if !archive.is_thing(&name) {
+            return Ok(Vec::new());
+        }
+        let case = place
+            .runtime
+            .block_on(archive.case(&name, std::slice::from_ref(id)));
+        let records = case.map_err(archive_failed)?.records.into_iter();
+        let followed = records.filter(|one| one.part == CasePart::Followed);
+        Ok(followed.map(|one| Later::of(&one.shown)).collect())
+    }
+}
+
+/// A record that came of an order.
+#[derive(Serialize)]
+struct Later {
+    at: String,
+    kind: &'static str,
+    tool: Option<String>,
+    /// What became of a question; `None` for a call.
+    event: Option<String>,
+    code: Option<&'static str>,
+    evidence: SnapshotId,
+}
+
+impl Later {
+    fn of(shown: &Shown) -> Self {
+        let event = shown.record.act.get("event").and_then(Value::as_str);
+        Self {
+            at: shown.record.at.clone(),
+            kind: shown.row.kind.as_str(),
+            tool: shown.row.tool.clone(),
+            event: event.map(str::to_owned),
+            code: shown.row.code.map(ErrorCode::as_str),
+            evidence: shown.row.id.clone(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let what = self.event.as_deref().or(self.code).unwrap_or("OK");
+        let tool = self.tool.as_deref().unwrap_or("-");
+        visible(&format!(
+            "{} {} {tool} {what} {}",
+            self.at, self.kind, self.evidence
+        ))
+    }
+}
+
+/// Decrypt a record and show what was sent and answered
 ///
-/// The payload is on stdout. Exit code 1 where there is nothing left to open.
+/// The access is recorded before anything is shown. stdout has the payload. Exit code 1 if the payload was deleted.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Example:
   countersign evidence open ev_01a1e209-3e99-736c-842c-57d140cc68f6 --reason 'dispute 4711'")]
 pub(crate) struct Open {
-    /// The id of the record, of its call or of its order, or the hash of its leaf
+    /// Record id, request id, order id, or leaf hash
     #[arg(value_name = "ID")]
     name: Name,
 
     #[command(flatten)]
     whose: Whose,
 
-    /// Why; it is sealed in the record of the access
+    /// Reason; stored encrypted in the record of the access
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
@@ -215,9 +277,15 @@ impl Operation for Open {
         let refuse = |why: &str| Err(Failure::new(format!("{id}: {why}")).refused());
         match opened.content {
             Content::Open(payload) => write_json(terminal, &payload)?,
-            Content::Nothing => return refuse("the record never had any content"),
-            Content::Pruned => return refuse("its content was dropped when its time was over"),
-            Content::Erased => return refuse("its user was erased; nobody can read it any more"),
+            Content::Nothing => {
+                return refuse(
+                    "this record has no payload; records of this kind have metadata only",
+                );
+            }
+            Content::Pruned => return refuse("its payload was deleted when its retention ended"),
+            Content::Erased => {
+                return refuse("its user was erased, so nobody can read the payload any more");
+            }
         }
         if let Some(access) = opened.access {
             terminal.say(format_args!("access recorded: {access}"))?;
@@ -235,7 +303,7 @@ fn kind(text: &str) -> Result<RecordKind, String> {
 }
 
 /// Writes one line about what was done or, for programs, the value.
-fn say_done(terminal: &mut Terminal, value: &serde_json::Value, line: &str) -> Result<(), Failure> {
+fn say_done(terminal: &mut Terminal, value: &Value, line: &str) -> Result<(), Failure> {
     if terminal.is_for_programs() {
         return write_json(terminal, value);
     }

@@ -8,7 +8,7 @@ mod fetch;
 mod mcp;
 mod openapi;
 
-/// Write tools of others into a file that `countersign.toml` includes
+/// Import tools from an OpenAPI document or from MCP servers
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Import {

@@ -17,10 +17,9 @@ use crate::failure::Failure;
 use crate::place::PlaceFlags;
 use crate::terminal::Terminal;
 
-/// Write a new countersign.toml, with every usual setting and its explanation
+/// Create a countersign.toml with the usual settings, each explained
 ///
-/// Asks a few questions at a terminal, each with an answer that Enter takes. With --yes nothing is asked. A file that is
-/// there is never overwritten.
+/// Asks a few questions; Enter takes the default. With --yes it asks nothing. An existing file is never overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -33,27 +32,27 @@ Examples:
     reason = "each is a switch of the command line"
 )]
 pub(crate) struct Init {
-    /// Ask nothing: what no option says is as usual
+    /// Ask nothing; use defaults for everything that no option sets
     #[arg(long, short)]
     yes: bool,
 
-    /// Write every setting that there is, not only the usual ones
+    /// Write all settings, not only the usual ones
     #[arg(long)]
     everything: bool,
 
-    /// Where the server listens [default: 127.0.0.1:8787]
+    /// Listen address of the server [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Listen>,
 
-    /// The address of your service, whose tools are offered
+    /// URL of your service, whose functions become tools
     #[arg(long, value_name = "URL")]
     upstream: Option<WebUrl>,
 
-    /// Also offer the shop and the samples, to try things with
+    /// Also serve the example shop
     #[arg(long)]
     shop: bool,
 
-    /// Have users confirm what tools of yours change
+    /// Users must confirm calls of your tools that change something
     #[arg(long)]
     confirm_writes: bool,
 }
@@ -76,8 +75,9 @@ impl Init {
             usual
         } else {
             if !stdin().is_terminal() {
-                let failure = Failure::new("init asks questions, and nobody is there to answer");
-                let hint = "--yes takes the usual answers; options such as --upstream give others";
+                let failure = Failure::new("init asks questions, but stdin is not a terminal");
+                let hint =
+                    "use --yes for the defaults, and options such as --upstream for other values";
                 return Err(failure.hint(hint));
             }
             asked(
@@ -93,8 +93,8 @@ impl Init {
             .as_ref()
             .is_some_and(StoreAddress::holds_password)
         {
-            return Err(Failure::new("the address of the store has a password in it")
-                .hint("put the whole address into a variable, and name that: --store env:DATABASE_URL"));
+            return Err(Failure::new("the address of the store contains a password")
+                .hint("put the whole address into an environment variable and name it: --store env:DATABASE_URL"));
         }
         let extent = if self.everything {
             Extent::Everything
@@ -108,7 +108,7 @@ impl Init {
             write_json(terminal, &json!({"file": path.display().to_string()}))?;
             return Ok(Exit::Ok);
         }
-        terminal.say(format_args!("ok: {} is written", path.display()))?;
+        terminal.say(format_args!("ok: {} created", path.display()))?;
         let named = if flags.config.is_some() {
             format!(" --config {}", path.display())
         } else {
@@ -116,7 +116,7 @@ impl Init {
         };
         if answers.upstream.is_none() && !answers.shop {
             terminal.say(format_args!(
-                "next: add an [[upstream]] and its tools to it; docs/http-tool.md shows how a function becomes one"
+                "next: add an [[upstream]] and its tools; docs/http-tool.md shows how a function becomes a tool"
             ))?;
         }
         terminal.say(format_args!("then: countersign lint{named}"))?;
@@ -127,21 +127,18 @@ impl Init {
 
 /// The answers of a person, with those that are known as the usual ones.
 fn asked(usual: Answers, ask: &mut Ask<'_>) -> Result<Answers, Failure> {
-    let listen = ask.value("Where does the server listen?", Some(usual.listen))?;
+    let listen = ask.value("Listen address of the server?", Some(usual.listen))?;
     let store = ask.value(
-        "Which store? Enter is a file in the data folder; else postgres://USER@HOST/DATABASE or env:NAME",
+        "Store? Enter for a file in the data folder, or postgres://USER@HOST/DATABASE or env:NAME",
         usual.store,
     )?;
     let upstream = ask.value(
-        "The address of your service, such as http://127.0.0.1:8000? Enter is none yet",
+        "URL of your service, such as http://127.0.0.1:8000? Enter for none",
         usual.upstream,
     )?;
-    let shop = ask.yes(
-        "Offer the shop and the samples too, to try things with?",
-        usual.shop,
-    )?;
+    let shop = ask.yes("Also serve the example shop?", usual.shop)?;
     let confirm_writes = ask.yes(
-        "Have users confirm what your tools change?",
+        "Must users confirm calls that change something?",
         usual.confirm_writes,
     )?;
     Ok(Answers {
@@ -197,7 +194,10 @@ impl Ask<'_> {
         self.terminal.say(question)?;
         let mut line = String::new();
         if self.input.read_line(&mut line)? == 0 {
-            return Err(Failure::new("the questions were broken off").hint("nothing was written"));
+            return Err(
+                Failure::new("the input ended before all questions were answered")
+                    .hint("no file was written"),
+            );
         }
         Ok(line.trim().to_owned())
     }
@@ -218,10 +218,10 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn is_there(path: &Path) -> Failure {
     Failure::new(format!(
-        "{} is there already; it is not overwritten",
+        "{} already exists and is not overwritten",
         path.display()
     ))
-    .hint("--config names another file; `countersign lint` checks the one that is there")
+    .hint("name another file with --config, or check this one with `countersign lint`")
 }
 
 #[cfg(test)]

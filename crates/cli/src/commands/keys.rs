@@ -11,7 +11,7 @@ pub(crate) mod list;
 pub(crate) mod master;
 mod shelf;
 
-/// Make, list and end the API keys of callers, or change the master key
+/// Create, list, rotate and revoke API keys; rotate the master key
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Keys {

@@ -20,10 +20,10 @@ use crate::terminal::Terminal;
 mod behind;
 mod tools;
 
-/// Check a configuration with everything behind it: policy, rules, secrets, tools and upstreams
+/// Check a configuration: the file, policy, rules, secrets, tools and upstreams
 ///
-/// Nothing is changed, and nothing is sent without --connect. Errors keep a server from starting; warnings are what
-/// somebody should look at. Exit code 1 where there are errors.
+/// Changes nothing, and sends nothing without --connect. A server does not start with errors; it starts with warnings.
+/// Exit code 1 if there are errors.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -31,15 +31,15 @@ Examples:
   countersign lint etc/countersign.toml --connect
   countersign lint --strict --json | jq '.findings[]'")]
 pub(crate) struct Lint {
-    /// The file [default: --config, else countersign.toml in the working folder]
+    /// File to check [default: --config, or countersign.toml in the working folder]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Also look whether each upstream can be reached
+    /// Also connect to each upstream
     #[arg(long)]
     connect: bool,
 
-    /// Count warnings as errors
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Lint {
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Severity {
+pub(super) enum Severity {
     /// No server starts with it.
     Error,
     /// An operator should look at it.
@@ -56,15 +56,15 @@ enum Severity {
 
 /// A finding.
 #[derive(Debug, Serialize)]
-struct Finding {
-    severity: Severity,
+pub(super) struct Finding {
+    pub(super) severity: Severity,
     #[serde(flatten)]
-    mistake: Mistake,
+    pub(super) mistake: Mistake,
 }
 
 /// Gathers the findings.
 #[derive(Default)]
-struct Findings(Vec<Finding>);
+pub(super) struct Findings(pub(super) Vec<Finding>);
 
 impl Findings {
     fn error(&mut self, mistake: Mistake) {
@@ -100,38 +100,7 @@ impl Lint {
         let usual = || PathBuf::from(FILE_NAME);
         let path = self.file.clone().or_else(|| flags.config.clone());
         let path = path.unwrap_or_else(usual);
-        let texts = Texts::read(&path).map_err(|error| {
-            Failure::unreadable(path.display(), error)
-                .hint("name the file, or write one with `countersign init`")
-        })?;
-        let mut findings = Findings::default();
-        let (document, mistakes) = texts.examine(&path);
-        let is_whole = mistakes.is_empty();
-        findings.errors(Mistakes(mistakes));
-        let loaded = document
-            .map(|document| loaded(document, flags))
-            .transpose()?;
-        let tools = match loaded {
-            Some(Ok(loaded)) if is_whole => {
-                let tools = tools::look(&loaded, self.connect, &mut findings)?;
-                behind::look(&loaded, &tools, &mut findings);
-                Some(tools.len())
-            }
-            // What does not need the tools is looked at in the same go.
-            Some(Ok(loaded)) => {
-                behind::look(&loaded, &[], &mut findings);
-                None
-            }
-            Some(Err(mistakes)) => {
-                findings.errors(mistakes);
-                None
-            }
-            None => None,
-        };
-        findings.0.sort_by(|a, b| {
-            let place = |one: &Finding| (one.severity, one.mistake.line, one.mistake.column);
-            place(a).cmp(&place(b))
-        });
+        let (findings, tools) = examine(&path, flags, self.connect)?;
         self.tell(&path, &findings, tools, terminal)
     }
 
@@ -171,12 +140,53 @@ impl Lint {
         if errors > 0 {
             terminal.say(format_args!("{file}: {errors_said}, {warnings_said}"))?;
         } else if warnings > 0 {
-            terminal.say(format_args!("{file} can be used; {tools}, {warnings_said}"))?;
+            terminal.say(format_args!("{file} is valid; {tools}, {warnings_said}"))?;
         } else {
-            terminal.say(format_args!("ok: {file} can be used; {tools}"))?;
+            terminal.say(format_args!("ok: {file} is valid; {tools}"))?;
         }
         Ok(exit)
     }
+}
+
+/// Checks a file with everything behind it; with the number of its tools, where they can be counted.
+pub(super) fn examine(
+    path: &Path,
+    flags: &PlaceFlags,
+    is_to_connect: bool,
+) -> Result<(Findings, Option<usize>), Failure> {
+    let texts = Texts::read(path).map_err(|error| {
+        Failure::unreadable(path.display(), error)
+            .hint("name a file, or create one with `countersign init`")
+    })?;
+    let mut findings = Findings::default();
+    let (document, mistakes) = texts.examine(path);
+    let is_whole = mistakes.is_empty();
+    findings.errors(Mistakes(mistakes));
+    let loaded = document
+        .map(|document| loaded(document, flags))
+        .transpose()?;
+    let tools = match loaded {
+        Some(Ok(loaded)) if is_whole => {
+            let tools = tools::look(&loaded, is_to_connect, &mut findings)?;
+            behind::look(&loaded, &tools, &mut findings);
+            Some(tools.len())
+        }
+        // What does not need the tools is looked at in the same go.
+        Some(Ok(loaded)) => {
+            behind::look(&loaded, &[], &mut findings);
+            None
+        }
+        Some(Err(mistakes)) => {
+            findings.errors(mistakes);
+            None
+        }
+        None => None,
+    };
+    findings.0.sort_by(|a, b| {
+        let place = |one: &Finding| (one.severity, one.mistake.line, one.mistake.column);
+        place(a).cmp(&place(b))
+    });
+    Ok((findings, tools))
 }
 
 /// The file with environment and flags on top, as a server would have it.

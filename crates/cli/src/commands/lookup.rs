@@ -31,7 +31,7 @@ pub(crate) enum Name {
 /// Whose call a request id names.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Whose {
-    /// The user of the call; without it every user is looked through for an id that a caller chose
+    /// User of the call; makes the search for an id that the caller chose faster
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
 }
@@ -51,6 +51,15 @@ impl FromStr for Name {
 }
 
 impl Name {
+    /// The name as it was given.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Record(id) => id.to_string(),
+            Self::Call(name) => name.to_string(),
+            Self::Leaf(hash) => hash.to_string(),
+        }
+    }
+
     /// The records that it names, newest first; at least one.
     pub(crate) fn all(
         &self,
@@ -62,13 +71,13 @@ impl Name {
             return Ok(found.into_iter().map(|row| row.id).collect());
         }
         Err(match self {
-            Self::Record(id) => Failure::new(format!("there is no record {id}"))
-                .hint("`countersign evidence list` lists the newest ones"),
-            Self::Leaf(hash) => Failure::new(format!("no leaf of the log has the hash {hash}"))
+            Self::Record(id) => Failure::new(format!("record {id} does not exist"))
+                .hint("`countersign evidence list` lists the newest records"),
+            Self::Leaf(hash) => Failure::new(format!("no record has the leaf hash {hash}"))
                 .hint("`countersign evidence list` lists the newest records"),
             Self::Call(name) => {
-                Failure::new(format!("there is no call or order {:?}", name.as_str())).hint(
-                    "`countersign calls` lists the newest calls; with --user an id that a caller chose is found faster",
+                Failure::new(format!("no call or order has the id {:?}", name.as_str())).hint(
+                    "`countersign calls` lists the newest calls; `countersign call-show` also finds calls in doubt",
                 )
             }
         }
@@ -95,7 +104,7 @@ impl Name {
         <[SnapshotId; 1]>::try_from(self.all(place, user)?)
             .map(|[id]| id)
             .map_err(|ids| {
-                let message = format!("the call has {} records", ids.len());
+                let message = format!("this id leads to {} records", ids.len());
                 let named: Vec<&str> = ids.iter().take(NAMED_MAX).map(SnapshotId::as_str).collect();
                 Failure::new(message).hint(format!("name one of them: {}", named.join(", ")))
             })

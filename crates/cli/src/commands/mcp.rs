@@ -15,11 +15,13 @@ use countersign_evidence::note::SigningKey;
 use countersign_gateway::caller::{Caller, LOCAL_USER, Proof};
 use countersign_gateway::identity::Identity;
 use countersign_gateway::policy::{LivePolicy, Policy};
+use countersign_gateway::recorder::Recorder;
 use countersign_gateway::telemetry::Telemetry;
 use countersign_gateway::{Gateway, Server, mcp};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
+use crate::catalog::FirstUses;
 use crate::config::parts;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -33,10 +35,10 @@ use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
 use crate::{catalog, policy, telemetry};
 
-/// Serve the tools to one MCP client over standard input and output
+/// Serve the tools to one MCP client over stdin and stdout
 ///
-/// Ends when the client hangs up. Whoever calls is an agent: what a user has to confirm, it cannot.
-/// `countersign approvals` can meanwhile, from another terminal.
+/// Ends when the client closes the connection. The client acts as an agent, so it cannot answer approvals: answer them
+/// with `countersign approvals` in another terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -44,7 +46,7 @@ Examples:
   countersign mcp --from-recording calls.jsonl
   claude mcp add notes -- countersign mcp")]
 pub(crate) struct Mcp {
-    /// On whose behalf the client acts
+    /// User for whom the client acts
     #[arg(long, value_name = "USER", default_value = LOCAL_USER)]
     user: String,
 
@@ -70,21 +72,7 @@ impl Mcp {
             return self.play(options, &played, terminal);
         }
         if options.is_memory()? {
-            let runtime = runtime()?;
-            let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-            let telemetry = watch(telemetry, runtime.handle(), terminal, clock.clone())?;
-            let (catalog, upstreams) = catalog::ready_with_upstreams(options.loaded())?;
-            catalog::ask(&upstreams, &catalog, runtime.handle());
-            let _following = {
-                let _inside = runtime.enter();
-                upstreams.follow(&catalog)
-            };
-            let gateway = in_memory(clock, options, catalog, &telemetry, None)?;
-            gateway.set_offers(upstreams.clone());
-            let served = runtime.block_on(self.serve(&gateway));
-            runtime.block_on(upstreams.close());
-            runtime.block_on(telemetry.flush(FLUSH_WAIT));
-            return served.map(|()| Exit::Ok);
+            return self.run_in_memory(options, terminal);
         }
         let place = options.open_or_make(terminal)?;
         let journal = Journal::start(&place)?;
@@ -92,6 +80,8 @@ impl Mcp {
         let rules = RuleOptions::configured(&options.config().rules);
         let rules = rules.in_place(&place.folder, terminal)?;
         let (catalog, upstreams) = catalog::ready_with_upstreams(options.loaded())?;
+        let recorder = Recorder::new(place.store(), place.clock.clone(), place.ids.clone());
+        upstreams.set_witness(Arc::new(FirstUses(recorder)));
         catalog::ask(&upstreams, &catalog, &place.runtime);
         let _following = {
             let _inside = place.runtime.enter();
@@ -136,6 +126,34 @@ impl Mcp {
         place.runtime.block_on(telemetry.flush(FLUSH_WAIT));
         served?;
         signed.map(|()| Exit::Ok)
+    }
+
+    /// Answers with tools and nothing that outlives the command.
+    fn run_in_memory(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, Failure> {
+        let runtime = runtime()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let telemetry = watch(
+            &options.config().telemetry,
+            runtime.handle(),
+            terminal,
+            clock.clone(),
+        )?;
+        let (catalog, upstreams) = catalog::ready_with_upstreams(options.loaded())?;
+        catalog::ask(&upstreams, &catalog, runtime.handle());
+        let _following = {
+            let _inside = runtime.enter();
+            upstreams.follow(&catalog)
+        };
+        let gateway = in_memory(clock, options, catalog, &telemetry, None)?;
+        gateway.set_offers(upstreams.clone());
+        let served = runtime.block_on(self.serve(&gateway));
+        runtime.block_on(upstreams.close());
+        runtime.block_on(telemetry.flush(FLUSH_WAIT));
+        served.map(|()| Exit::Ok)
     }
 
     /// Answers from a recording; no upstream is asked, and nothing outlives the command.

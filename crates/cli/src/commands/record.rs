@@ -19,10 +19,10 @@ use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::terminal::Terminal;
 
-/// Write calls and their answers into a file that `serve --from-recording` answers from
+/// Record calls and answers in a file, for tests with `serve --from-recording`
 ///
-/// Sensitive values are replaced by placeholders such as [email:1]; equal values have equal ones.
-/// That the calls were opened for it is recorded in the log.
+/// Sensitive values are replaced by placeholders such as [email:1]; equal values get equal placeholders. The log records
+/// that the calls were opened.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,15 +34,15 @@ pub(crate) struct Record {
     #[command(flatten)]
     wanted: Wanted,
 
-    /// Write values as they are, personal data included
+    /// Do not replace sensitive values: the file has personal data
     #[arg(long, requires = "reason")]
     clear: bool,
 
-    /// Reason for opening the calls; it is sealed in the record of the access [default: a recording for tests]
+    /// Reason for opening the calls; stored encrypted in the record of the access [default: a recording for tests]
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
 
-    /// Write here instead of to stdout
+    /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -50,19 +50,19 @@ pub(crate) struct Record {
 /// Filters of the calls.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 struct Wanted {
-    /// Only calls of this conversation or visit
+    /// Only calls of this session
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
 
-    /// Only calls since then: a time, a date, or 2h for two hours ago
+    /// Only calls since a time: a timestamp, a date, or 2h for two hours ago
     #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
 
-    /// Only calls before then
+    /// Only calls before a time
     #[arg(long, value_name = "TIME")]
     until: Option<Moment>,
 
-    /// Only calls of this tool; several times for several tools
+    /// Only calls of this tool; may be repeated
     #[arg(long, value_name = "TOOL")]
     tool: Vec<String>,
 
@@ -70,11 +70,11 @@ struct Wanted {
     #[arg(long, value_name = "USER")]
     user: Option<String>,
 
-    /// Only this call, by its request id or its record; several times for several calls
+    /// Only this call, by request id or record id; may be repeated
     #[arg(long, value_name = "ID")]
     request: Vec<Name>,
 
-    /// At most so many of the newest calls
+    /// Maximum number of calls, newest first
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     limit: usize,
 }
@@ -143,8 +143,8 @@ impl Operation for Asked {
         say_left_out(terminal, &recording.left_out)?;
         let calls = recording.recording.calls.len();
         if calls == 0 {
-            return Err(Failure::new("there are no such calls to record")
-                .hint("`countersign calls` lists the newest ones")
+            return Err(Failure::new("no calls match")
+                .hint("`countersign calls` lists the newest calls")
                 .refused());
         }
         write!(terminal.data(), "{}", recording.recording.to_text())?;

@@ -26,10 +26,10 @@ use crate::rules::brought::Brought;
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-/// Check recorded calls, or compute them again and show what differs
+/// Replay recorded calls and show differences
 ///
-/// Nothing is changed and no key is taken; that a payload was opened is recorded. Exit code 3 where a record
-/// is broken or its answer cannot be computed again, 1 where other rules would have answered otherwise.
+/// A replay changes nothing and takes no idempotency key. The log records that payloads were opened. Exit code 3 if a
+/// record is damaged or its answer cannot be reproduced, 1 if other rules give another answer.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -39,22 +39,22 @@ Examples:
   countersign replay --since 7d --mode against --rules new-rules
   countersign replay --since 7d --mode against --rules new-rules.json
 
-A folder of rules has a file for each version, NAME/YYYY-MM-DD.toml.
-To begin with, `countersign rules show NAME` writes one.
-A file of rules is one JSON object of names and data: {\"vat\": {\"DE\": 2000}}.")]
+A folder of rules has one file for each version: NAME/YYYY-MM-DD.toml.
+`countersign rules show NAME` writes a version to start from.
+A file of rules is one JSON object: {\"vat\": {\"DE\": 2000}}.")]
 pub(crate) struct Replay {
-    /// The id of one record, or the request id of its call
+    /// Record id, or request id of the call
     #[arg(value_name = "ID")]
     name: Option<Name>,
 
     #[command(flatten)]
     wanted: Wanted,
 
-    /// What is done with them
+    /// Kind of replay
     #[arg(long, value_enum, default_value_t = Mode::Recompute)]
     mode: Mode,
 
-    /// Rules that take the place of those in force: a folder NAME/YYYY-MM-DD.toml, or a JSON file
+    /// Rules to use instead: a folder with NAME/YYYY-MM-DD.toml, or a JSON file
     #[arg(long, value_name = "DIR|FILE", required_if_eq("mode", "against"))]
     rules: Option<PathBuf>,
 }
@@ -62,11 +62,11 @@ pub(crate) struct Replay {
 /// What is done with recorded calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 enum Mode {
-    /// Whether what is stored is what was recorded
+    /// Compare the stored record with its digests
     Verify,
-    /// Whether the answer can be computed again, with the rules of the record
+    /// Compute the answer again, with the rules of the record
     Recompute,
-    /// What other rules would have answered
+    /// Compute the answer with other rules
     Against,
 }
 
@@ -210,15 +210,15 @@ impl Asked {
             return Ok(known.rules);
         };
         let names: Vec<&str> = known.rules.names().collect();
-        let expected = format!("it names rule sets: there are {}", names.join(", "));
+        let expected = format!("known rule sets: {}", names.join(", "));
         if self.sets.is_empty() {
-            return Err(Failure::new(format!("{path} holds no rules")).hint(expected));
+            return Err(Failure::new(format!("{path} has no rules")).hint(expected));
         }
         let mut rules = Rules::builder().also(&known.rules);
         for (name, data) in &self.sets {
             // Nothing would ask for it, and everything would seem to stay as it is.
             if !names.contains(&name.as_str()) {
-                let message = format!("{path}: there is no rule set {name:?}");
+                let message = format!("{path}: rule set {name:?} does not exist");
                 return Err(Failure::new(message).hint(expected));
             }
             rules = rules.version(name.as_str(), data.clone())?;
@@ -253,7 +253,7 @@ fn read_sets(path: &Path) -> Result<Map<String, Value>, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::unreadable(path.display(), error))?;
     serde_json::from_str(&text).map_err(|error| {
-        let context = format!("{} holds no rules", path.display());
+        let context = format!("{} has no rules", path.display());
         Failure::from(anyhow::Error::new(error).context(context))
             .hint("a file is one JSON object: the name of each rule set with its data; a folder has NAME/YYYY-MM-DD.toml")
     })
@@ -349,14 +349,14 @@ fn show(terminal: &mut Terminal, outcomes: &[Outcome]) -> Result<(), Failure> {
             "differences": differences,
         }));
     }
-    write_table(terminal, &values, &table, "there are no such calls")
+    write_table(terminal, &values, table, "no calls match")
 }
 
 fn failed(error: replay::Error) -> Failure {
     match error {
         replay::Error::Store(error) => store_failed(error),
         replay::Error::NoSuchRecord { .. } => {
-            Failure::from(error).hint("`countersign evidence list` lists the newest ones")
+            Failure::from(error).hint("`countersign evidence list` lists the newest records")
         }
         replay::Error::NotAllowed | replay::Error::Aborted(_) => Failure::from(error),
     }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-use crate::answer::write_table;
+use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
@@ -19,10 +19,10 @@ const DIGITS_SHOWN: usize = 12;
 /// Minimum number of digits that name a version.
 const DIGITS_MIN: usize = 6;
 
-/// List the rule sets in all their versions, or show one
+/// List rule sets with all versions, or show one
 ///
-/// A version is the SHA-256 of the file, and every record names those that it used. What was in force once
-/// is kept in the data folder, so that recorded calls can be computed again.
+/// The version is the SHA-256 of the file. Every record names the versions that it used. Versions that were in force are
+/// kept in the data folder, so that recorded calls can be replayed.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -46,19 +46,29 @@ enum Command {
     Show(Show),
 }
 
-/// Write a version as it is: its SHA-256 is its version
+/// Write one version to stdout
 #[derive(Debug, clap::Args)]
 struct Show {
-    /// The rule set
+    /// Name of the rule set
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Its label, or the first digits of its version [default: the one in force]
+    /// Label, or first digits of the version [default: the version in force]
     #[arg(value_name = "VERSION")]
     version: Option<String>,
 
     #[command(flatten)]
     rules: RuleOptions,
+}
+
+/// One version with its text.
+#[derive(Serialize)]
+struct Shown<'a> {
+    name: &'a str,
+    version: String,
+    label: Option<&'a str>,
+    in_force: bool,
+    text: &'a str,
 }
 
 /// A version of a list.
@@ -118,7 +128,7 @@ fn list(known: &Known, terminal: &mut Terminal) -> Result<Exit, Failure> {
             from,
         });
     }
-    write_table(terminal, &values, &table, "there are no rules")?;
+    write_table(terminal, &values, table, "no rules")?;
     Ok(Exit::Ok)
 }
 
@@ -128,8 +138,8 @@ impl Show {
         let of_name = || known.versions.iter().filter(|one| one.name == self.name);
         if of_name().next().is_none() {
             let names: Vec<&str> = known.rules.names().collect();
-            let message = format!("there is no rule set {:?}", self.name);
-            return Err(Failure::new(message).hint(format!("there are {}", names.join(", "))));
+            let message = format!("rule set {:?} does not exist", self.name);
+            return Err(Failure::new(message).hint(format!("choose one of {}", names.join(", "))));
         }
         let mut found: Vec<&Version> = match &self.version {
             None => of_name().filter(|one| one.is_in_force).collect(),
@@ -148,7 +158,19 @@ impl Show {
             );
             return Err(Failure::new(message).hint("`countersign rules` lists the versions"));
         };
-        write!(terminal.data(), "{}", known.text(version)?)?;
+        let text = known.text(version)?;
+        if terminal.is_for_programs() {
+            let shown = Shown {
+                name: &version.name,
+                version: version.digest.to_string(),
+                label: version.label.as_deref(),
+                in_force: version.is_in_force,
+                text: &text,
+            };
+            write_json(terminal, &shown)?;
+        } else {
+            write!(terminal.data(), "{text}")?;
+        }
         Ok(Exit::Ok)
     }
 }

@@ -23,7 +23,9 @@ use countersign_gateway::{Gateway, Server};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
+use super::policy::check::check;
 use crate::backend::StoreName;
+use crate::catalog::FirstUses;
 use crate::config::{self, parts};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -35,9 +37,8 @@ use crate::running::About;
 use crate::served::Door;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
-use crate::{catalog, policy, telemetry, views};
+use crate::{catalog, policy, sign_in, telemetry, views};
 
-mod check;
 mod play;
 mod reload;
 mod welcome;
@@ -48,10 +49,10 @@ use welcome::{can_try, say_where};
 /// Timeout at shutdown for tasks outside of calls that hang.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(5);
 
-/// Answer calls over HTTP and MCP until told to stop
+/// Run the server: HTTP, MCP and the console
 ///
-/// Ctrl-C or SIGTERM stops it: what has begun is finished, and the log is signed to its end. A second one
-/// does not wait for what has begun.
+/// Ctrl-C or SIGTERM stops the server: running calls are finished, and the log is signed. A second signal stops it
+/// without waiting for running calls.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -62,43 +63,43 @@ Examples:
   countersign serve --from-recording calls.jsonl
   curl http://127.0.0.1:8787/v1/tools/catalog.search_offers -d '{\"arguments\": {\"query\": \"earbuds\"}}'")]
 pub(crate) struct Serve {
-    /// Where to listen, or only the port on 127.0.0.1; a port of 0 takes any that is free [default: 127.0.0.1:8787]
+    /// Listen address, or only a port on 127.0.0.1; port 0 takes a free one [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Listen>,
 
-    /// Under which address clients reach it, such as <https://tools.example.com>
+    /// URL under which clients reach the server, such as <https://tools.example.com>
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 
-    /// How many MCP clients of the eras before 2026-07-28 may hold a session, so that their users can be asked there; they
-    /// have to come back to the same process [default: 0]
+    /// Maximum number of sessions for MCP clients older than 2026-07-28; with a session the server can ask their users,
+    /// but a client has to return to the same process [default: 0]
     #[arg(long, value_name = "COUNT", hide_short_help = true)]
     mcp_sessions: Option<usize>,
 
-    /// The page on which a user answers approvals, such as <https://shop.example.com/approvals/{id}>
+    /// Page where users answer approvals, such as <https://shop.example.com/approvals/{id}>
     #[arg(long, value_name = "URL", hide_short_help = true)]
     approvals_url: Option<String>,
 
-    /// The page on which a user goes on with a draft order, such as <https://shop.example.com/orders/{id}>
+    /// Page where users continue a draft order, such as <https://shop.example.com/orders/{id}>
     #[arg(long, value_name = "URL", hide_short_help = true)]
     checkout_url: Option<String>,
 
-    /// Who may call what [default: everybody everything]
+    /// Policy file: who may call which tools [default: every caller may call every tool]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
     #[command(flatten)]
     recording: RecordingOptions,
 
-    /// Only look at the policy: who may call what, and what in it looks like a mistake
+    /// Only check the policy: show who may call which tools, and likely mistakes
     #[arg(long)]
     check: bool,
 
-    /// Let programs on this machine in without a credential, also when there are keys or issuers
+    /// Accept programs on this machine without a credential, even if there are keys or issuers
     #[arg(long, hide_short_help = true)]
     allow_anonymous_loopback: bool,
 
-    /// Also offer the fixtures of the MCP conformance suite; never for real use
+    /// Also serve the test tools of the MCP conformance suite; never in production
     #[arg(long, hide_short_help = true)]
     conformance: bool,
 
@@ -119,12 +120,14 @@ impl Serve {
         let (loaded, config) = (options.loaded(), options.config());
         let policy = Arc::new(policy::open(loaded)?);
         if self.check {
-            return check::check(terminal, &policy.current(), loaded);
+            return check(terminal, &policy.current(), loaded);
         }
         if let Some(played) = self.recording.read(loaded, terminal)? {
             return play::play(&played, options, &policy, terminal);
         }
         let (catalog, upstreams) = catalog::ready_with_upstreams(loaded)?;
+        let fits = policy.check_against(&catalog);
+        fits.map_err(|error| policy::refused(loaded, error))?;
         check_before_making(options, &policy)?;
         let mut place = options.open_or_make(terminal)?;
         keep_policies(&policy, &place)?;
@@ -137,6 +140,7 @@ impl Serve {
         let telemetry = telemetry::start(log, &place.runtime, terminal, clock, dropped)?;
         let identity = identity_of(&place, &policy)?;
         let identity = identity.with_operator(door.operator(&place));
+        upstreams.set_witness(Arc::new(FirstUses(recorder_of(&place))));
         catalog::ask(&upstreams, &catalog, &place.runtime);
         let executor = place.executor_builder(catalog, rules);
         let gateway = gateway_of(&place, executor, &policy, identity, metrics, &telemetry);
@@ -158,11 +162,7 @@ impl Serve {
 
         // Whoever can connect can also have told it to stop: signals are heard before anything listens.
         let signals = place.runtime.block_on(async { signals() })?;
-        let listen = *config.server.listen;
-        let bound = place
-            .runtime
-            .block_on(Server::bind(gateway.clone(), listen));
-        let server = bound.map_err(|error| cannot_listen(listen, error))?;
+        let server = bind(&place, &gateway, config)?;
         let url = format!("http://{}", server.address()?);
         let about = About::here(&place.folder, &place.store_name, Some(url.clone()))?;
         let server = door.open(&place, &gateway, server, &about)?;
@@ -186,7 +186,7 @@ impl Serve {
         let (stopped, signed) = ended?;
         match stopped {
             Stopped::Drained => terminal.say("stopped")?,
-            Stopped::CutOff => terminal.say("stopped; some calls were cut off")?,
+            Stopped::CutOff => terminal.say("stopped; some calls were interrupted")?,
         }
         signed.map_err(journal::failed)?;
         Ok(Exit::Ok)
@@ -229,10 +229,19 @@ impl Serve {
     }
 }
 
+/// Binds the address that the configuration names.
+fn bind(place: &Place, gateway: &Gateway, config: &Config) -> Result<Server, Failure> {
+    let listen = *config.server.listen;
+    let bound = place
+        .runtime
+        .block_on(Server::bind(gateway.clone(), listen));
+    bound.map_err(|error| cannot_listen(listen, error))
+}
+
 fn cannot_listen(listen: SocketAddr, error: std::io::Error) -> Failure {
     let context = format!("cannot listen on {listen}");
     Failure::from(anyhow::Error::new(error).context(context))
-        .hint("another program may use the port; --listen 127.0.0.1:0 takes a free one")
+        .hint("another program may use the port; --listen 127.0.0.1:0 picks a free one")
 }
 
 /// Builds the identity check: the credentials that are accepted. Without any, the server may listen on this machine only.
@@ -241,12 +250,17 @@ fn identity_of(place: &Place, policy: &Arc<LivePolicy>) -> Result<Identity, Fail
     let identity = Identity::new(clock, policy.clone()).api_keys(place.api_keys());
     let identity = with_options(identity, place.config());
     check_address(&place.runtime, &identity, place.config())?;
-    Ok(identity)
+    let client = sign_in::client(&place.config().sign_in, &policy.current())?;
+    Ok(match client {
+        Some(client) => identity.with_issuer_client(client),
+        None => identity,
+    })
 }
 
 /// Checks the listen address before anything is made. A store that does not exist yet has no API keys either, so a start that would be
 /// refused later is refused here.
 fn check_before_making(options: &PlaceOptions, policy: &Arc<LivePolicy>) -> Result<(), Failure> {
+    sign_in::client(&options.config().sign_in, &policy.current())?;
     let has_no_keys = match options.names()?.1 {
         StoreName::Sqlite(path) => !path.exists(),
         StoreName::Memory => true,
@@ -302,11 +316,14 @@ fn gateway_of(
     let ids = place.ids.clone();
     let gateway = Gateway::new(executor, archive, ids, identity, settings);
     let settings = settings_of(place);
+    let rules = super::case::rule_labels(place);
     gateway
         .with_views(views::all())
         .with_metrics(metrics)
         .with_pulse(pulse)
-        .with_pages(move |gateway| countersign_console::pages(gateway, settings.clone()))
+        .with_pages(move |gateway| {
+            countersign_console::pages(gateway, settings.clone(), rules.clone())
+        })
 }
 
 /// The settings that the console shows: those that the server was started with, without secrets.
@@ -337,7 +354,7 @@ async fn serve(
         if let Err(error) = &signed {
             tracing::error!(
                 error = error as &dyn std::error::Error,
-                "nothing is signed any more"
+                "the evidence log is no longer signed"
             );
             health.health().log_stopped();
         }
@@ -386,9 +403,13 @@ fn keep_policies(policy: &LivePolicy, place: &Place) -> Result<(), Failure> {
     }))?)
 }
 
+fn recorder_of(place: &Place) -> Recorder {
+    Recorder::new(place.store(), place.clock.clone(), place.ids.clone())
+}
+
 /// Writes down which policy is in force, and looks at its file from now on.
 fn announce_policy(place: &Place, policy: &Arc<LivePolicy>) -> Result<Recorder, Failure> {
-    let recorder = Recorder::new(place.store(), place.clock.clone(), place.ids.clone());
+    let recorder = recorder_of(place);
     place
         .runtime
         .block_on(policy.announce(&recorder))

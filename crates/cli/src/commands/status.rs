@@ -23,9 +23,9 @@ use crate::terminal::Terminal;
 
 mod lines;
 
-/// Show what there is and what is wrong: policy, store, keys, signing, limits and budgets
+/// Show problems and state of the server: policy, store, keys, signing, limits, budgets
 ///
-/// A running server is asked; without one the store is looked at.
+/// Asks the running server. Without a server it shows the state of the store.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -33,7 +33,7 @@ Examples:
   countersign status --user u_7
   countersign status --json | jq .problems")]
 pub(crate) struct Status {
-    /// Whose limits and budgets are shown
+    /// Show limits and budgets of this user
     #[arg(long, value_name = "USER")]
     user: Option<String>,
 }
@@ -121,9 +121,11 @@ fn show(terminal: &mut Terminal, status: &Value) -> Result<Exit, Failure> {
     for (what, state) in lines::of(status) {
         table.row([what, &state]);
     }
+    let table = table.on(terminal);
     writeln!(terminal.data(), "{table}")?;
     for table in [lines::limits(status), lines::budgets(status)] {
         if !table.is_empty() {
+            let table = table.on(terminal);
             writeln!(terminal.data(), "\n{table}")?;
         }
     }

@@ -2,14 +2,15 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::place::PlaceOptions;
+use crate::place::{Need, PlaceFlags};
 use crate::terminal::Terminal;
 
 pub(crate) mod backup;
+pub(crate) mod clock;
 mod migrate;
 mod restore;
 
-/// Back up, restore or move the store
+/// Back up, restore or migrate the store, or trust its clock
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Store {
@@ -22,18 +23,20 @@ enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Migrate(migrate::Migrate),
+    TrustClock(clock::TrustClock),
 }
 
 impl Store {
-    pub(crate) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
         match &self.command {
-            Command::Backup(backup) => backup.run(options, terminal),
-            Command::Restore(restore) => restore.run(options, terminal),
-            Command::Migrate(migrate) => migrate.run(options, terminal),
+            Command::Backup(backup) => {
+                backup.run(&flags.read_at_hand(Need::Data, terminal)?, terminal)
+            }
+            Command::Restore(restore) => restore.run(&flags.read(terminal)?, terminal),
+            Command::Migrate(migrate) => migrate.run(&flags.read(terminal)?, terminal),
+            Command::TrustClock(trust) => {
+                trust.run(&flags.read_at_hand(Need::Data, terminal)?, terminal)
+            }
         }
     }
 }

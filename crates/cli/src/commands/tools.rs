@@ -20,7 +20,7 @@ use crate::terminal::Terminal;
 mod sheet;
 mod tokens;
 
-/// List the tools, or show some, in a provider's words if asked
+/// List tools, or show their declarations, also in the format of a model provider
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -32,25 +32,25 @@ Examples:
 
 The list has the order of the names, whatever order they are asked for in. Quote a pattern, or your shell reads it.
 
-What was cut to keep the budget, and what a provider cannot express, is said on stderr.")]
+stderr lists what was shortened for --max-tokens, and what a provider cannot express.")]
 pub(crate) struct Tools {
-    /// Only these tools: names, provider aliases, or patterns in which * stands for any characters
+    /// Tools: names, provider aliases, or patterns with *
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// How they are written [default: table, or json with --json]
+    /// Output format [default: table, or json with --json]
     #[arg(long, value_enum, hide_default_value = true)]
     format: Option<Format>,
 
-    /// Ask the provider to hold the model to the schema, where it can
+    /// Ask the provider to enforce the schema, if it can
     #[arg(long)]
     strict: bool,
 
-    /// Cut descriptions and examples until the list takes about so many tokens
+    /// Shorten descriptions and examples until the list has about N tokens
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
 
-    /// Show the tokens that each tool costs a model, by provider, and the whole list with and without the facade
+    /// Show the tokens of each tool by provider, and of the whole list with and without the facade
     #[arg(long, conflicts_with_all = ["format", "max_tokens"])]
     tokens: bool,
 }
@@ -58,13 +58,13 @@ pub(crate) struct Tools {
 /// How tools are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// The list, or one tool with its parameters, for people
+    /// Table, or one tool with its parameters
     Table,
-    /// The whole declarations
+    /// Complete declarations
     Json,
-    /// A page for each tool
+    /// Markdown page for each tool
     Markdown,
-    /// The JSON Schema of the arguments, by tool
+    /// JSON Schema of the arguments
     Jsonschema,
     /// `tools` of OpenAI's Chat Completions
     Openai,
@@ -115,7 +115,7 @@ impl Tools {
         }
         if self.strict || self.max_tokens.is_some() {
             return Err(
-                Failure::new("--strict and --max-tokens are for a provider's format")
+                Failure::new("--strict and --max-tokens need the format of a provider")
                     .hint("add --format openai, openai-responses, anthropic, gemini or mcp"),
             );
         }
@@ -136,7 +136,7 @@ impl Tools {
             | Format::Mcp => match entries.as_slice() {
                 [only] if self.is_one() => sheet::write(terminal, only.spec())?,
                 [] => terminal.say(
-                    "there are no tools; add [[upstream]] and [[tool]] to the configuration, or switch [shop] on",
+                    "no tools; add [[upstream]] and [[tool]] to the configuration, or set shop.enabled = true",
                 )?,
                 entries => {
                     let table = list(entries).within(terminal.columns());
@@ -216,9 +216,7 @@ fn sentence(note: &NoteKind) -> String {
             format!("not strict, because of {keyword} at {path:?}")
         }
         NoteKind::Widened { path, keyword } => {
-            format!(
-                "{keyword} at {path:?} is shown as something wider; a call is still checked by it"
-            )
+            format!("{keyword} at {path:?} cannot be expressed; calls are still checked against it")
         }
     }
 }

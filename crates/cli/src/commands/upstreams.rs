@@ -31,7 +31,7 @@ use crate::place::{Place, PlaceOptions, store_failed};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
-/// Look at MCP servers behind the gateway, and approve their tools
+/// List MCP servers behind the gateway, review changes of their tools, approve them
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -48,23 +48,23 @@ pub(crate) struct UpstreamsCommand {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Ask every MCP server for its tools, and say which are approved
+    /// List MCP servers and their tools: approved, listed, changed
     List,
-    /// Say what has changed in a server's tools since they were approved; exit code 1 where something has
+    /// Show changes of the tools since they were approved; exit code 1 if there are any
     Diff {
-        /// The upstream
+        /// Name of the upstream
         name: String,
     },
-    /// Approve the tools of a server as it lists them now; it is recorded
+    /// Approve the tools that a server lists now; the approval is recorded
     Approve {
-        /// The upstream
+        /// Name of the upstream
         name: String,
 
-        /// Approve only if the tools have this pin, as `diff` shows it: those that you have looked at
+        /// Approve only if the tools have this pin, which `diff` shows
         #[arg(long, value_name = "DIGEST")]
         pin: Option<String>,
 
-        /// Why; it stands in the record
+        /// Reason; written to the record
         #[arg(long, value_name = "TEXT", value_parser = reason)]
         reason: Option<String>,
     },
@@ -144,8 +144,8 @@ fn list(
         .iter()
         .map(|(name, state)| value(name, state))
         .collect();
-    let nothing = "there is no MCP server; add an [[upstream]] with kind = \"mcp\"";
-    write_table(terminal, &values, &table, nothing)?;
+    let nothing = "no MCP servers; add an [[upstream]] with kind = \"mcp\" to the configuration";
+    write_table(terminal, &values, table, nothing)?;
     Ok(Exit::Ok)
 }
 
@@ -155,10 +155,10 @@ const SHORT_PIN: usize = "sha256:".len() + 12;
 /// Describes the state of a server in one sentence, with what to do.
 fn standing(name: &str, state: &State) -> String {
     let standing = match (&state.trouble, state.pin, state.differences.len()) {
-        (Some(why), _, _) => format!("away: {why}"),
-        (None, None, _) => format!("nothing is approved: `countersign upstreams approve {name}`"),
+        (Some(why), _, _) => format!("does not answer: {why}"),
+        (None, None, _) => format!("not approved: run `countersign upstreams approve {name}`"),
         (None, Some(_), 0) => "as approved".to_owned(),
-        (None, Some(_), _) => format!("look at `countersign upstreams diff {name}`"),
+        (None, Some(_), _) => format!("changed: run `countersign upstreams diff {name}`"),
     };
     let left_out = state.left_out.iter();
     let left_out = left_out.map(|own| format!("; {} cannot be used: {}", own.tool, own.why));
@@ -228,13 +228,13 @@ fn diff(
         write_json(terminal, &told)?;
     } else if state.differences.is_empty() {
         terminal.say(format_args!(
-            "the tools of {name} are as they were approved"
+            "no changes: the tools of {name} are as approved"
         ))?;
     } else {
         show(&state, terminal)?;
         if let Some(pin) = pin {
             terminal.say(format_args!(
-                "approve them with `countersign upstreams approve {name} --pin {pin}`"
+                "to approve them, run `countersign upstreams approve {name} --pin {pin}`"
             ))?;
         }
     }
@@ -265,11 +265,11 @@ fn approve(
         .map_err(away)?;
     if wish.pin.is_some_and(|seen| seen != pin.digest.to_string()) {
         return Err(Failure::new(format!(
-            "the server lists other tools than those: their pin is {}",
+            "the server lists other tools now: their pin is {}",
             pin.digest
         ))
         .hint(format!(
-            "look at `countersign upstreams diff {}`",
+            "review them with `countersign upstreams diff {}`",
             wish.name
         ))
         .refused());
@@ -280,7 +280,9 @@ fn approve(
     }
     let approval = Approval::of(wish, &pin, &state);
     for LeftOut { tool, why } in upstreams.unusable(wish.name, &pin) {
-        let told = visible(&format!("{tool} cannot be used, and is left out: {why}"));
+        let told = visible(&format!(
+            "{tool} is left out because it cannot be used: {why}"
+        ));
         terminal.say(format_args!("warning: {told}"))?;
     }
     // An approval without a record would be nobody's; a record without the approval is one that has to be given again.
@@ -360,16 +362,13 @@ fn found<'u>(upstreams: &'u Arc<Upstreams>, name: &str) -> Result<&'u Arc<Server
         let hint = if names.is_empty() {
             "add an [[upstream]] with kind = \"mcp\"".to_owned()
         } else {
-            format!("there are {}", names.join(", "))
+            format!("choose one of {}", names.join(", "))
         };
-        Failure::new(format!(
-            "there is no MCP server {name:?} in the configuration"
-        ))
-        .hint(hint)
+        Failure::new(format!("the configuration has no MCP server {name:?}")).hint(hint)
     })
 }
 
 fn away(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
     Failure::from(anyhow::Error::new(error))
-        .hint("`countersign lint` checks the configuration; a child says why it cannot start on its standard error")
+        .hint("check the configuration with `countersign lint`; a program that cannot start says why on stderr")
 }

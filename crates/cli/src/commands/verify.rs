@@ -10,6 +10,7 @@ use countersign_evidence::bundle::{self, Bundle, BundleError, Consistency, Repor
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::counted;
 use crate::answer::write_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -17,16 +18,17 @@ use crate::folder::Folder;
 use crate::journal;
 use crate::keys;
 use crate::operations::Operation;
-use crate::place::{Place, PlaceFlags, PlaceOptions, archive_failed, store_failed};
+use crate::place::{Need, Place, PlaceFlags, PlaceOptions, archive_failed, store_failed};
 use crate::progress::Bar;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
-/// Check evidence: a bundle that somebody gave you, or the whole log of the store
+/// Verify evidence: a bundle, or the whole log of the store
 ///
-/// A bundle needs no store. The whole log is also compared with the checkpoint that is kept outside of the
-/// store. Every fault is named, and so is everything that was not checked. Exit codes: 0 valid, 3 not valid, 4
-/// consistent but the signer was not checked (a bundle without --key).
+/// A bundle is verified without the store. The whole log is also compared with the checkpoint that is kept outside of
+/// the store. The report on stdout names every fault and everything that was not checked, and ends with the verdict.
+///
+/// Exit codes: 0 valid, 3 not valid, 4 consistent but the signer was not checked (a bundle without --key).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,14 +36,14 @@ Examples:
   countersign verify --all
   countersign verify --all --held /mnt/elsewhere/checkpoint --json
 
---resume goes on where a run of --all was broken off: what that one has looked at is not looked at again,
-so it says nothing about changes since.")]
+--resume continues an interrupted run of --all. Records that the earlier run checked are not checked again,
+so later changes to them are not found.")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line"
 )]
 pub(crate) struct Verify {
-    /// The file of a bundle; - reads stdin
+    /// File of the bundle; - reads stdin
     #[arg(
         value_name = "BUNDLE",
         required_unless_present = "all",
@@ -49,27 +51,27 @@ pub(crate) struct Verify {
     )]
     bundle: Option<PathBuf>,
 
-    /// The whole log of the store
+    /// Verify the whole log of the store
     #[arg(long)]
     all: bool,
 
-    /// A checkpoint that was kept: the log must have grown from it [default with --all: the folder's]
+    /// Checkpoint that you kept; the log must have grown from it [default with --all: the folder's]
     #[arg(long, value_name = "FILE")]
     held: Option<PathBuf>,
 
-    /// Whose log it has to be: the text of log.pub, or its path [default with --all: the folder's]
+    /// Public key of the log: the text of log.pub, or its path [default with --all: the folder's]
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Look at every page of the database file too
+    /// Also check every page of the database file
     #[arg(long, requires = "all")]
     thorough: bool,
 
-    /// Go on where a run was broken off
+    /// Continue an interrupted run
     #[arg(long, requires = "all", conflicts_with = "thorough")]
     resume: bool,
 
-    /// Tree and signatures only: no rows, payloads and links
+    /// Check only the tree and the signatures, not rows, payloads and links
     #[arg(long, requires = "all", conflicts_with = "thorough")]
     quick: bool,
 }
@@ -100,7 +102,7 @@ impl Verify {
     pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
         match &self.bundle {
             Some(path) => self.bundle(path, terminal),
-            None => self.all(&flags.read(terminal)?, terminal),
+            None => self.all(&flags.read_at_hand(Need::Data, terminal)?, terminal),
         }
     }
 
@@ -180,7 +182,7 @@ impl Operation for Asked {
         let from = self.saved(&place.folder)?;
         if let Some(from) = &from {
             terminal.say(format_args!(
-                "note: going on from record {}; what is before it is not looked at again",
+                "note: continuing at record {}; earlier records are not checked again",
                 from.size
             ))?;
         }
@@ -256,45 +258,56 @@ impl Asked {
     }
 
     fn show_all(&self, terminal: &mut Terminal, report: &VerifyReport) -> Result<(), Failure> {
+        let paint = terminal.paint();
         let out = terminal.data();
         writeln!(out, "log: {}", visible(&report.origin))?;
-        writeln!(
-            out,
-            "records: {}, {} looked at",
-            report.size, report.checked
-        )?;
-        let size =
-            |size: Option<u64>| size.map_or("none that holds".to_owned(), |size| size.to_string());
-        writeln!(out, "signed for: {}", size(report.signed))?;
+        writeln!(out, "records: {}, {} checked", report.size, report.checked)?;
+        let size = |size: Option<u64>| match size {
+            Some(size) => {
+                let size = usize::try_from(size).unwrap_or(usize::MAX);
+                counted(size, "record", "records")
+            }
+            None => "no valid one".to_owned(),
+        };
+        writeln!(out, "signed checkpoint: {}", size(report.signed))?;
         writeln!(out, "kept checkpoint: {}", size(report.held))?;
         if self.quick {
-            writeln!(out, "payloads: not looked at")?;
+            writeln!(out, "payloads: not checked")?;
         } else {
-            writeln!(
-                out,
-                "payloads: {} hold, {} are gone",
-                report.payloads, report.payloads_gone
-            )?;
+            let (intact, gone) = (report.payloads, report.payloads_gone);
+            writeln!(out, "payloads: {intact} intact, {gone} deleted")?;
         }
         for log in &report.earlier_logs {
             let (key, signed, newest) = (visible(&log.log_key), log.signed, log.newest);
-            let out = terminal.data();
             writeln!(
                 out,
-                "goes on from: {key}, {signed} of {newest} signed records are here"
+                "continues: {key}, {signed} of its {newest} signed records are here"
             )?;
         }
         for finding in &report.findings {
-            terminal.say(format_args!("wrong: {}", visible(&finding.to_string())))?;
+            let finding = visible(&finding.to_string());
+            writeln!(out, "{} {finding}", paint.bad("wrong:"))?;
         }
         if report.further_findings > 0 {
-            terminal.say(format_args!("wrong: {} more", report.further_findings))?;
+            let more = report.further_findings;
+            writeln!(out, "{} {more} more", paint.bad("wrong:"))?;
         }
         for what in &report.not_checked {
-            terminal.say(format_args!("not checked: {what}"))?;
+            writeln!(out, "{} {what}", paint.quiet("not checked:"))?;
         }
-        Ok(terminal.say(report.verdict().line())?)
+        write_verdict(terminal, report.verdict())
     }
+}
+
+/// Writes the verdict as the last line of the data.
+fn write_verdict(terminal: &mut Terminal, verdict: Verdict) -> Result<(), Failure> {
+    let paint = terminal.paint();
+    let line = match verdict {
+        Verdict::Valid => paint.good(verdict.line()),
+        Verdict::Consistent => paint.warn(verdict.line()),
+        Verdict::Invalid => paint.bad(verdict.line()),
+    };
+    Ok(writeln!(terminal.data(), "{line}")?)
 }
 
 /// A file that is larger than any bundle is not read into memory.
@@ -325,8 +338,10 @@ fn not_a_bundle(terminal: &mut Terminal, error: &BundleError) -> Result<Exit, Fa
         let report = json!({"verdict": verdict, "valid": false, "findings": [finding]});
         write_json(terminal, &report)?;
     } else {
-        terminal.say(format_args!("wrong: {}", visible(&error.to_string())))?;
-        terminal.say(verdict.line())?;
+        let error = visible(&error.to_string());
+        let wrong = terminal.paint().bad("wrong:");
+        writeln!(terminal.data(), "{wrong} {error}")?;
+        write_verdict(terminal, verdict)?;
     }
     Ok(verdict.into())
 }
@@ -362,24 +377,26 @@ fn show_bundle(terminal: &mut Terminal, report: &Report) -> Result<(), Failure> 
             record.id.as_deref().unwrap_or("?"),
         ]);
     }
-    writeln!(terminal.data(), "{table}")?;
+    let paint = terminal.paint();
+    let table = table.on(terminal);
+    let out = terminal.data();
+    writeln!(out, "{table}")?;
     for finding in &report.findings {
-        terminal.say(format_args!("wrong: {}", visible(&finding.to_string())))?;
+        let finding = visible(&finding.to_string());
+        writeln!(out, "{} {finding}", paint.bad("wrong:"))?;
     }
     let growth = match report.consistency {
         Consistency::NotAsked => None,
-        Consistency::Same => Some("the checkpoint that was kept is this very one"),
-        Consistency::Grown => Some("the log has only grown since the checkpoint that was kept"),
-        Consistency::NotShown => {
-            Some("that the log has grown from the kept checkpoint is not shown")
-        }
+        Consistency::Same => Some("the kept checkpoint is the checkpoint of the bundle"),
+        Consistency::Grown => Some("the log has only grown since the kept checkpoint"),
+        Consistency::NotShown => Some("not shown that the log has grown from the kept checkpoint"),
     };
     if let Some(growth) = growth {
-        terminal.say(format_args!("growth: {growth}"))?;
+        writeln!(out, "growth: {growth}")?;
     }
-    terminal.say(format_args!("log key: {}", visible(&report.public_key)))?;
+    writeln!(out, "log key: {}", visible(&report.public_key))?;
     for what in &report.not_checked {
-        terminal.say(format_args!("not checked: {what}"))?;
+        writeln!(out, "{} {what}", paint.quiet("not checked:"))?;
     }
-    Ok(terminal.say(report.verdict.line())?)
+    write_verdict(terminal, report.verdict)
 }

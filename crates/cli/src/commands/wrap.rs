@@ -12,28 +12,28 @@ use crate::folder::Folder;
 use crate::place::PlaceFlags;
 use crate::terminal::Terminal;
 
-/// Put one MCP server behind the gateway, for a client that starts programs
+/// Run one MCP server behind the gateway, for a client that starts programs
 ///
-/// Its tools are served over standard input and output. The first list of its tools is approved by being seen; a tool that changes later is not called until
-/// `countersign upstreams approve` says so.
+/// Serves the tools over stdin and stdout. The first list of tools is approved automatically. A tool that changes later
+/// cannot be called until `countersign upstreams approve`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   countersign wrap -- npx -y @modelcontextprotocol/server-everything
   claude mcp add files -- countersign wrap --name files -- npx -y @modelcontextprotocol/server-filesystem /srv")]
 pub(crate) struct Wrap {
-    /// The name that stands in front of the names of its tools [default: made from the command]
+    /// Prefix of the tool names [default: derived from the command]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// An environment variable that the server gets as it is here; it gets no other ones but PATH, HOME and the locale
+    /// Environment variable to pass on; without it the server gets only PATH, HOME and the locale
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
 
     #[command(flatten)]
     mcp: Mcp,
 
-    /// The program and its arguments, behind --
+    /// Program and its arguments, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -41,9 +41,10 @@ pub(crate) struct Wrap {
 impl Wrap {
     pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
         if flags.config.is_some() {
-            return Err(Failure::new("wrap writes a configuration of its own").hint(
-                "add the server to your configuration as an [[upstream]] with kind = \"mcp\"",
-            ));
+            return Err(Failure::new(
+                "wrap creates its own configuration, so --config cannot be used",
+            )
+            .hint("add the server to your configuration as an [[upstream]] with kind = \"mcp\""));
         }
         let data = flags.data.clone().map_or_else(Folder::usual, Ok)?;
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.command));

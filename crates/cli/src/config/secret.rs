@@ -32,12 +32,15 @@ fn in_file(key: &str, path: &Path) -> Result<Zeroizing<String>, Failure> {
     };
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if let Some(message) = exposed(path, metadata.mode()) {
-        let hint = format!("chmod 600 {}", path.display());
+        let hint = format!("run `chmod 600 {}`", path.display());
         return Err(Failure::new(format!("{key}: {message}")).hint(hint));
     }
     if !metadata.is_file() || metadata.len() > BYTES_MAX {
-        let message = format!("{key}: {} is no file of a secret", path.display());
-        return Err(Failure::new(message).hint("a secret has at most 64 KiB"));
+        let message = format!(
+            "{key}: {} is not a regular file of at most 64 KiB",
+            path.display()
+        );
+        return Err(Failure::new(message).hint("name a file that has only the secret"));
     }
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     Ok(Zeroizing::new(text))
@@ -46,6 +49,10 @@ fn in_file(key: &str, path: &Path) -> Result<Zeroizing<String>, Failure> {
 /// Describes permissions that let others read a file with a secret; `None` if they do not.
 pub(crate) fn exposed(path: &Path, mode: u32) -> Option<String> {
     let mode = mode & 0o7777;
-    (mode & 0o077 != 0)
-        .then(|| format!("{} may be read by others (mode {mode:04o})", path.display()))
+    (mode & 0o077 != 0).then(|| {
+        format!(
+            "other accounts can read {} (mode {mode:04o})",
+            path.display()
+        )
+    })
 }

@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::ask::{Answer, Ask};
 use crate::answer::write_json;
 use crate::failure::Failure;
+use crate::paint::Tone;
 use crate::table::{Table, visible, wrapped};
 use crate::terminal::Terminal;
 
@@ -30,7 +31,6 @@ const STEP_PAUSE: Duration = Duration::from_millis(1_200);
 pub(super) struct Stage<'t> {
     terminal: &'t mut Terminal,
     is_slow: bool,
-    is_coloured: bool,
     columns: usize,
     steps: usize,
     step: Step,
@@ -72,23 +72,12 @@ pub(crate) struct Tally {
     pub(crate) failed: Vec<String>,
 }
 
-/// Meaning of a part of a line.
-#[derive(Clone, Copy)]
-enum Tone {
-    Heading,
-    Quiet,
-    Good,
-    Bad,
-}
-
 impl<'t> Stage<'t> {
     pub(super) fn new(terminal: &'t mut Terminal, steps: usize, is_slow: bool) -> Self {
-        let is_coloured = terminal.is_coloured();
         let columns = terminal.columns().unwrap_or(COLUMNS_USUAL);
         Self {
             terminal,
             is_slow,
-            is_coloured,
             columns,
             steps,
             step: Step::default(),
@@ -107,7 +96,7 @@ impl<'t> Stage<'t> {
             ..Step::default()
         };
         let heading = format!("[{:>2}/{}] {title}", self.step.number, self.steps);
-        self.print(&format!("\n{}", self.toned(Tone::Heading, &heading)))
+        self.print(&format!("\n{}", self.toned(Tone::Strong, &heading)))
     }
 
     /// The step is over.
@@ -240,16 +229,7 @@ impl<'t> Stage<'t> {
     }
 
     fn toned(&self, tone: Tone, text: &str) -> String {
-        if !self.is_coloured {
-            return text.to_owned();
-        }
-        let code = match tone {
-            Tone::Heading => "1",
-            Tone::Quiet => "2",
-            Tone::Good => "32",
-            Tone::Bad => "1;31",
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        self.terminal.paint().tone(tone, text)
     }
 }
 

@@ -9,6 +9,7 @@ use countersign_config::{Config, Document, Given, Loaded};
 
 use super::{Place, clock_and_ids, missing};
 use crate::backend::StoreName;
+use crate::config::lenient::Flawed;
 use crate::config::{self, secret};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -17,16 +18,17 @@ use crate::journal::CHECKPOINT;
 use crate::keys;
 use crate::operations::Operation;
 use crate::running::Running;
+use crate::table::visible;
 use crate::terminal::Terminal;
 
 /// The flags of every command that say where it works.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PlaceFlags {
-    /// The configuration [default: countersign.toml in the working folder, where there is one]
+    /// Configuration file [default: countersign.toml in the working folder, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// The folder of the data and its keys [default: the platform's data folder]
+    /// Folder with the data and its keys [default: the data folder of the platform]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
@@ -34,13 +36,22 @@ pub(crate) struct PlaceFlags {
         long,
         global = true,
         value_name = "STORE",
-        help = "The store: sqlite:PATH, postgres://… or memory, or env:NAME or file:PATH with such an address [default: sqlite:DIR/countersign.db]"
+        help = "Store: sqlite:PATH, postgres://…, memory, or env:NAME or file:PATH with such an address [default: sqlite:DIR/countersign.db]"
     )]
     store: Option<StoreAddress>,
 
-    /// The name of the log, for a folder that has none yet [default: a random one]
+    /// Name of the log, for a new data folder [default: a random name]
     #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
     log_origin: Option<String>,
+}
+
+/// The part of the configuration that a command needs where no server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// The data folder, its keys, and how long data is kept.
+    Data,
+    /// All of it, unless a server does the work.
+    ServerOrFile,
 }
 
 /// The configuration of a command, and by it the place.
@@ -54,6 +65,69 @@ impl PlaceFlags {
     pub(crate) fn read(&self, terminal: &mut Terminal) -> Result<PlaceOptions, Failure> {
         let document = config::find(self.config.as_deref(), terminal)?;
         self.over(document)
+    }
+
+    /// Reads the configuration for a command that an operator needs at any time. Mistakes in a part of the file that
+    /// the command does not need are warnings.
+    pub(crate) fn read_at_hand(
+        &self,
+        need: Need,
+        terminal: &mut Terminal,
+    ) -> Result<PlaceOptions, Failure> {
+        let Some(path) = config::path(self.config.as_deref()) else {
+            return self.over(None);
+        };
+        match Flawed::read(path)? {
+            None => self.read(terminal),
+            Some(flawed) => self.without(flawed, need, terminal),
+        }
+    }
+
+    /// Reads as much of the configuration as there is to find the place, and reports nothing.
+    pub(crate) fn read_quietly(&self) -> Result<PlaceOptions, Failure> {
+        let Some(path) = config::path(self.config.as_deref()) else {
+            return self.over(None);
+        };
+        match Flawed::read(path)? {
+            None => self.over(Some(config::read(path)?)),
+            Some(flawed) if flawed.leaves_place(self.is_data_named()) => self.over(flawed.document),
+            Some(flawed) => Err(flawed.failure()),
+        }
+    }
+
+    /// True if the command line or the environment names the data folder.
+    fn is_data_named(&self) -> bool {
+        self.data.is_some() || std::env::var_os(config::DATA_VARIABLE).is_some()
+    }
+
+    /// Takes what is left of a file with mistakes, where the command can do without the rest.
+    fn without(
+        &self,
+        flawed: Flawed,
+        need: Need,
+        terminal: &mut Terminal,
+    ) -> Result<PlaceOptions, Failure> {
+        if !flawed.leaves_place(self.is_data_named()) {
+            return Err(flawed.failure());
+        }
+        let options = self.over(flawed.document.clone())?;
+        let is_running = options.running()?.is_some();
+        let can_work = match need {
+            Need::Data => flawed.leaves_data(),
+            Need::ServerOrFile => false,
+        };
+        if !is_running && !can_work {
+            return Err(flawed.failure());
+        }
+        for mistake in &flawed.mistakes {
+            terminal.say(format_args!("warning: {}", visible(&mistake.to_string())))?;
+        }
+        terminal.say(if is_running {
+            "note: the running server has a configuration of its own, so the command goes on"
+        } else {
+            "note: the command does not need that part of the file, so it goes on"
+        })?;
+        Ok(options)
     }
 
     /// Puts environment and flags on top of this file.
@@ -149,7 +223,7 @@ impl PlaceOptions {
             Some(StoreAddress::Secret(secret)) => {
                 let address = secret::read("store.url", secret)?;
                 let name = address.parse().map_err(|hint: String| {
-                    Failure::new(format!("store.url: {secret} holds no address of a store"))
+                    Failure::new(format!("store.url: {secret} is not the address of a store"))
                         .hint(hint)
                 })?;
                 Some(name)
@@ -175,7 +249,7 @@ impl PlaceOptions {
     pub(crate) fn open_or_make(&self, terminal: &mut Terminal) -> Result<Place, Failure> {
         self.make(|folder| {
             terminal.say(format_args!(
-                "note: new keys are in {}; keys beside the data protect its backups only, see docs/operating.md",
+                "note: new keys created in {}; for production keep them apart from the data, see docs/operating.md",
                 folder.path().display()
             ))
         })
@@ -217,15 +291,16 @@ impl PlaceOptions {
     pub(crate) fn open(&self) -> Result<Place, Failure> {
         let (data, store) = self.names()?;
         if store == StoreName::Memory {
-            return Err(Failure::new("a store in memory has nothing to look at")
-                .hint("leave --store out, or name a store that stays"));
+            return Err(Failure::new("a store in memory has no data to work on")
+                .hint("leave --store out, or use a SQLite or PostgreSQL store"));
         }
         let folder = Folder::existing(data)?;
         if let StoreName::Sqlite(path) = &store
             && !path.exists()
         {
-            let message = format!("there is no store {}", path.display());
-            return Err(Failure::new(message).hint("the first `countersign call` makes one"));
+            let message = format!("the store {} does not exist", path.display());
+            return Err(Failure::new(message)
+                .hint("the first `countersign call` or `countersign serve` creates it"));
         }
         self.check_owner(&store)?;
         Place::open(folder, &store, self.loaded.clone())
@@ -278,7 +353,7 @@ impl PlaceOptions {
     fn check_owner(&self, store: &StoreName) -> Result<(), Failure> {
         match (store, self.running()?) {
             (StoreName::Sqlite(_), Some(running)) => {
-                Err(running.in_the_way("this needs its file for itself"))
+                Err(running.in_the_way("this command needs the file for itself"))
             }
             (StoreName::Sqlite(_), None) | (StoreName::Postgres(_) | StoreName::Memory, _) => {
                 Ok(())

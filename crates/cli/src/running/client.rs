@@ -133,22 +133,27 @@ impl Running {
             Unsent::Http(error) => anyhow::Error::new(error).context(message).into(),
             Unsent::NobodyThere | Unsent::NotProved => Failure::new(message),
         };
-        failure.hint("look whether `countersign serve` still runs")
+        failure.hint("check whether `countersign serve` still runs")
     }
 
     fn silent(&self) -> Failure {
         let seconds = SILENCE_MAX.as_secs();
-        let message = format!("the server at {} was silent for {seconds} s", self.place());
-        Failure::new(message).hint("its log may say why; what it has begun may still be done")
+        let message = format!(
+            "the server at {} did not answer for {seconds} s",
+            self.place()
+        );
+        Failure::new(message).hint("read the log of the server; the operation may still be running")
     }
 
     fn broken_off(&self, error: Option<reqwest::Error>) -> Failure {
-        let message = format!("the server at {} broke off its answer", self.place());
+        let message = format!("the server at {} ended its answer too early", self.place());
         let failure = match error {
             Some(error) => anyhow::Error::new(error).context(message).into(),
             None => Failure::new(message),
         };
-        failure.hint("it may have been stopped; look what was done before you do it again")
+        failure.hint(
+            "the server may have been stopped; check what was done before you repeat the command",
+        )
     }
 }
 
@@ -241,7 +246,7 @@ impl Unsent {
             Self::Http(error) => {
                 let context = format!("the server at {way} does not answer");
                 Failure::from(anyhow::Error::new(error).context(context))
-                    .hint("look whether `countersign serve` still runs")
+                    .hint("check whether `countersign serve` still runs")
             }
         }
     }
@@ -249,7 +254,7 @@ impl Unsent {
 
 fn not_ours(way: &Way, folder: &Folder) -> Failure {
     let message = format!(
-        "what listens at {way} cannot prove that it is the server of {}; it is not asked",
+        "the listener at {way} cannot prove that it is the server of {}, so it is not asked",
         folder.path().display()
     );
     let file = folder.file(match way {

@@ -100,7 +100,7 @@ fn the_file_of_the_working_folder_is_told() {
     world.write("other.toml", "");
     let output = world.run(&["tools", "--config", "other.toml"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.starts_with("there are no tools"), "{said}");
+    assert!(said.starts_with("no tools"), "{said}");
     let said = world.refusal(&["tools", "--config", "missing.toml"], 2);
     assert!(said.contains("missing.toml"), "{said}");
     // What needs no configuration works beside a broken one.
@@ -112,7 +112,7 @@ fn the_file_of_the_working_folder_is_told() {
          error: countersign.toml has 2 mistakes\n\
          countersign.toml:1:2: servr: there is no such key; did you mean server?\n\
          countersign.toml:3:1: server.lisen: there is no such key; did you mean server.listen?\n\
-         hint: docs/configuration.md has every key; `countersign lint` checks everything behind the file\n"
+         hint: docs/configuration.md lists every key; `countersign lint` checks the whole configuration\n"
     );
     assert_eq!(world.run(&["bind", "--args", "{}"]).status.code(), Some(0));
     assert_eq!(world.run(&["config", "schema"]).status.code(), Some(0));

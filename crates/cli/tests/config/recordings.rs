@@ -140,7 +140,7 @@ fn a_recording_is_masked_and_its_access_recorded() {
     assert_eq!(clear.status.code(), Some(0), "{clear:?}");
     assert!(String::from_utf8_lossy(&clear.stdout).contains(NAME));
     let none = world.refusal(&["record", "--session", "s_9"], 1);
-    assert!(none.contains("no such calls"), "{none}");
+    assert!(none.contains("no calls match"), "{none}");
 }
 
 /// The same calls get the same answers, in the same order, on a machine that has nothing else; the server says how far the

@@ -185,7 +185,7 @@ fn a_bad_file_is_refused_while_the_old_one_serves() {
     let shown = world.run(&["status", "--data", &data]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(
-        shown.contains("problem: the configuration is not accepted"),
+        shown.contains("problem: the configuration was rejected"),
         "{shown}"
     );
     assert!(shown.contains("refused configuration"), "{shown}");
@@ -194,5 +194,5 @@ fn a_bad_file_is_refused_while_the_old_one_serves() {
         metric(&server) == "countersign_config_refused 0"
     });
     assert_eq!(server.stop(), Some(0));
-    assert!(log(&world).contains("the one before stays in force"));
+    assert!(log(&world).contains("the earlier one stays in force"));
 }

@@ -146,7 +146,10 @@ fn secrets_are_named_and_have_to_be_there() {
     let mode = std::fs::Permissions::from_mode(0o644);
     std::fs::set_permissions(world.path("m.key"), mode).expect("it is ours");
     let said = world.refusal(&["call", "notes.list"], 2);
-    assert!(said.contains("may be read by others (mode 0644)"), "{said}");
+    assert!(
+        said.contains("other accounts can read ") && said.contains("(mode 0644)"),
+        "{said}"
+    );
     let mode = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(world.path("m.key"), mode).expect("it is ours");
     assert_eq!(world.json(&["call", "notes.list"])["ok"], true);

@@ -138,7 +138,7 @@ fn tools_that_cannot_be_are_refused_at_their_place() {
     };
     check(
         "[[tool]]\nname = \"notes.add\"\ntitle = \"x\"\n",
-        "countersign.toml:2:1: tool[0].name: it is a tool of the shop, which is off; expected [shop] enabled = true",
+        "countersign.toml:2:1: tool[0].name: this is a tool of the shop, and shop.enabled is false; expected [shop] enabled = true",
     );
     check(
         "[shop]\nenabled = true\n[[tool]]\nname = \"notes.ad\"\ntitle = \"x\"\n",
@@ -146,7 +146,7 @@ fn tools_that_cannot_be_are_refused_at_their_place() {
     );
     check(
         "[shop]\nenabled = true\n[[tool]]\nname = \"notes.add\"\neffect = \"read\"\n",
-        "countersign.toml:5:1: tool[0].effect: it belongs to the code of this tool",
+        "countersign.toml:5:1: tool[0].effect: this cannot be set for a built-in tool",
     );
     check(
         "[shop]\nenabled = true\n[[upstream]]\nname = \"a\"\nbase_url = \"https://a.example\"\n[[tool]]\nname = \"notes.add\"\nupstream = \"a\"\ndescription = \"x\"\n",

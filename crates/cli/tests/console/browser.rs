@@ -102,6 +102,19 @@ impl Browser {
         )
     }
 
+    /// Runs a script on the page.
+    pub(crate) fn eval_script(&self, script: &str) {
+        self.post("/execute/sync", &json!({"script": script, "args": []}));
+    }
+
+    /// The value that a promise on the page is kept with.
+    pub(crate) fn later(&self, promise: &str) -> Value {
+        let script = format!(
+            "const done = arguments[0]; ({promise}).then(done, error => done(String(error)))"
+        );
+        self.post("/execute/async", &json!({"script": script, "args": []}))
+    }
+
     /// Waits until an expression is true.
     pub(crate) fn until(&self, expression: &str) {
         let begun = Instant::now();
@@ -127,6 +140,16 @@ impl Browser {
         let element = self.find(css);
         self.post(&format!("/element/{element}/clear"), &json!({}));
         self.post(&format!("/element/{element}/value"), &json!({"text": text}));
+    }
+
+    /// Chooses a file in a field for files.
+    pub(crate) fn attach(&self, css: &str, file: &std::path::Path) {
+        let element = self.find(css);
+        let path = file.canonicalize().unwrap();
+        self.post(
+            &format!("/element/{element}/value"),
+            &json!({"text": path.to_str().unwrap()}),
+        );
     }
 
     /// Presses a key wherever the focus is.

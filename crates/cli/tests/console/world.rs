@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
 use countersign_testkit::patience::Watchdog;
@@ -36,7 +37,24 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn start(words: &[&str]) -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), words)
+    }
+
+    /// One with a configuration, and with files beside it that only the owner may read.
+    pub(crate) fn configured(text: &str, files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("countersign.toml");
+        std::fs::write(&config, text).unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let config = config.to_str().unwrap().to_owned();
+        Self::in_folder(folder, &["--config", &config])
+    }
+
+    fn in_folder(folder: TempDir, words: &[&str]) -> Self {
         let watchdog = Watchdog::start();
         let words = [&["serve", "--json", "--listen", "127.0.0.1:0"], words].concat();
         let mut child = command(&folder, &words)
@@ -58,6 +76,36 @@ impl World {
             url,
             _watchdog: watchdog,
         }
+    }
+
+    /// A file of the data folder.
+    pub(crate) fn data(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join("data").join(name)
+    }
+
+    /// The same server again, after its store was changed while nobody used it.
+    pub(crate) fn restarted(mut self, change: impl FnOnce(&std::path::Path)) -> Self {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        change(&self.folder.path().join("data"));
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        Self::in_folder(folder, &[])
+    }
+
+    /// A person who has signed in with a key.
+    pub(crate) fn person(&self, key: &str) -> Person<'_> {
+        let mut person = Person::new(self);
+        let (head, html) = person.post("/sign-in", &[("key", key)]);
+        assert_eq!(head.status, 303, "{html}");
+        person.keep(&head);
+        person
+    }
+
+    /// The shape of the questions that its operator can answer together.
+    pub(crate) fn shape(&self) -> String {
+        let (_, html) = self.operator().get("/approvals");
+        let shape = html.split_once("/approvals?shape=").unwrap().1;
+        shape.split_once('"').unwrap().0.to_owned()
     }
 
     /// Output of a command.
@@ -135,6 +183,40 @@ impl World {
             );
         }
         self.busy();
+    }
+
+    /// A visit of one session: from a search to a chosen way of shipping, which rests on what was quoted.
+    pub(crate) fn visit(&self) {
+        let call = |tool: &str, arguments: Value| {
+            let body =
+                json!({"arguments": arguments, "user_id": "u_anna", "session_id": "visit-7"});
+            self.call(tool, &body, None)
+        };
+        call(
+            "catalog.search_offers",
+            json!({"query": "desk lamp", "limit": 3}),
+        );
+        call("catalog.get_availability", json!({"sku": "SKU-0002-01"}));
+        let items = json!([{"sku": "SKU-0002-01", "quantity": 2}]);
+        let to = json!({"country": "DE", "postal_code": "10115"});
+        let quoted = call(
+            "shipping.quote_options",
+            json!({"items": items, "destination": to}),
+        );
+        let made = call("cart.create", json!({}));
+        let cart = made["data"]["cart_id"].clone();
+        call(
+            "cart.add_item",
+            json!({"cart_id": cart, "sku": "SKU-0002-01", "quantity": 2}),
+        );
+        call(
+            "checkout.select_shipping_option",
+            json!({
+                "cart_id": cart,
+                "shipping_snapshot_id": quoted["evidence"]["snapshot_id"],
+                "shipping_option_id": quoted["data"]["options"][0]["option_id"],
+            }),
+        );
     }
 
     /// A call whose arguments had to be repaired.
@@ -228,6 +310,19 @@ impl Drop for World {
     }
 }
 
+/// The complaint of a command that cannot work with a configuration.
+pub(crate) fn fails(text: &str, words: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("countersign.toml");
+    std::fs::write(&config, text).unwrap();
+    let words = [words, &["--config", config.to_str().unwrap()]].concat();
+    let output = command(&folder, &words).output().unwrap();
+    assert!(!output.status.success());
+    [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8(bytes).unwrap())
+        .concat()
+}
+
 fn command(folder: &TempDir, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
     command
@@ -252,11 +347,11 @@ fn unchunked(mut body: &str) -> String {
 /// Status and headers of an answer.
 pub(crate) struct Head {
     pub(crate) status: u16,
-    headers: BTreeMap<String, String>,
+    headers: BTreeMap<String, Vec<String>>,
 }
 
 impl Head {
-    fn read(text: &str) -> Self {
+    pub(crate) fn read(text: &str) -> Self {
         let mut lines = text.lines();
         let status = lines
             .next()
@@ -266,22 +361,28 @@ impl Head {
             .unwrap()
             .parse()
             .unwrap();
-        let headers = lines.map(|line| {
+        let mut headers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for line in lines {
             let (name, value) = line.split_once(':').unwrap();
-            (name.to_lowercase(), value.trim().to_owned())
-        });
-        Self {
-            status,
-            headers: headers.collect(),
+            let values = headers.entry(name.to_lowercase()).or_default();
+            values.push(value.trim().to_owned());
         }
+        Self { status, headers }
     }
 
+    /// The first header of a name.
     pub(crate) fn of(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", String::as_str)
+        self.all(name).first().map_or("", String::as_str)
+    }
+
+    /// All headers of a name.
+    pub(crate) fn all(&self, name: &str) -> &[String] {
+        self.headers.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
 /// A browser without a screen: it keeps cookies and the token of its session.
+#[derive(Clone)]
 pub(crate) struct Person<'w> {
     world: &'w World,
     cookies: Vec<String>,
@@ -345,8 +446,8 @@ impl<'w> Person<'w> {
     }
 
     pub(crate) fn keep(&mut self, head: &Head) {
-        let cookie = head.of("set-cookie").split(';').next().unwrap_or_default();
-        if !cookie.is_empty() {
+        for cookie in head.all("set-cookie") {
+            let cookie = cookie.split(';').next().unwrap_or_default();
             self.cookies.push(cookie.to_owned());
         }
     }

@@ -17,7 +17,7 @@ use crate::{behaviour, fx};
 /// `cart.create`: makes a new cart of the user.
 pub(super) struct Create;
 
-/// What `cart.create` takes.
+/// Arguments of `cart.create`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CreateArgs {
     /// The only currency of its total, such as EUR.
@@ -27,7 +27,7 @@ pub(super) struct CreateArgs {
 
 impl Tool for Create {
     const NAME: &'static str = "cart.create";
-    const DESCRIPTION: &'static str = "Makes an empty cart.";
+    const DESCRIPTION: &'static str = "Creates an empty cart.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = CreateArgs;
@@ -56,7 +56,7 @@ impl Tool for Create {
 /// `cart.add_item`: adds a quantity of an item.
 pub(super) struct AddItem;
 
-/// What `cart.add_item` takes.
+/// Arguments of `cart.add_item`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AddItemArgs {
     /// From `cart.create`.
@@ -65,15 +65,15 @@ pub(super) struct AddItemArgs {
     /// From `catalog.get_offer_variants`.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
-    /// How many to add to those that are there.
+    /// Quantity to add to the cart.
     #[arg(default = 1, min = 1, max = 999, harmless)]
     quantity: u32,
 }
 
 impl Tool for AddItem {
     const NAME: &'static str = "cart.add_item";
-    const DESCRIPTION: &'static str = "Adds so many of a thing to those that are in the cart. The shipping option has to be \
-         chosen again.";
+    const DESCRIPTION: &'static str =
+        "Adds a quantity of an item to the cart. The shipping option has to be chosen again.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = AddItemArgs;
@@ -114,7 +114,7 @@ impl Tool for AddItem {
 /// `cart.update_quantity`: sets the quantity of an item.
 pub(super) struct UpdateQuantity;
 
-/// What `cart.update_quantity` takes.
+/// Arguments of `cart.update_quantity`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct UpdateQuantityArgs {
     /// From `cart.create`.
@@ -123,15 +123,15 @@ pub(super) struct UpdateQuantityArgs {
     /// One that is in the cart.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
-    /// How many there shall be; 0 removes the thing.
+    /// New quantity; 0 removes the item.
     #[arg(min = 0, max = 999, harmless)]
     quantity: u32,
 }
 
 impl Tool for UpdateQuantity {
     const NAME: &'static str = "cart.update_quantity";
-    const DESCRIPTION: &'static str = "Sets how many of a thing are in the cart; 0 removes it. The shipping option has to be \
-         chosen again.";
+    const DESCRIPTION: &'static str = "Sets the quantity of an item in the cart; 0 removes it. The shipping option has to be chosen \
+        again.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = UpdateQuantityArgs;
@@ -157,7 +157,7 @@ impl Tool for UpdateQuantity {
 /// `cart.remove_item`: removes an item.
 pub(super) struct RemoveItem;
 
-/// What `cart.remove_item` takes.
+/// Arguments of `cart.remove_item`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct RemoveItemArgs {
     /// From `cart.create`.
@@ -170,8 +170,8 @@ pub(super) struct RemoveItemArgs {
 
 impl Tool for RemoveItem {
     const NAME: &'static str = "cart.remove_item";
-    const DESCRIPTION: &'static str = "Removes a thing from the cart, however many there are. The shipping option has to be \
-         chosen again.";
+    const DESCRIPTION: &'static str = "Removes an item from the cart, whatever its quantity. The shipping option has to be chosen \
+        again.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = RemoveItemArgs;

@@ -22,9 +22,9 @@ pub struct CartView {
     /// The only currency that its total may be in, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// What is in it, by stock keeping unit.
+    /// Items, by stock keeping unit.
     pub lines: Vec<CartLine>,
-    /// How it goes, once that was chosen.
+    /// Chosen shipping, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shipping: Option<ChosenShipping>,
 }
@@ -32,18 +32,18 @@ pub struct CartView {
 /// So many of one thing. What it costs says `pricing.get_realtime_quote`, for as long as that holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct CartLine {
-    /// What.
+    /// Stock keeping unit.
     pub sku: String,
     /// Its offer, as long as it is sold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer_id: Option<String>,
-    /// What people call it, in the language of the call.
+    /// Title, in the language of the call.
     pub title: String,
-    /// How many.
+    /// Quantity.
     pub quantity: u32,
 }
 
-/// How the items go.
+/// Chosen shipping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct ChosenShipping {
     /// The evidence of the answer that offered it.
@@ -92,7 +92,7 @@ impl CartView {
 /// `cart.get`: the content of a cart.
 pub(super) struct Get;
 
-/// What `cart.get` takes.
+/// Arguments of `cart.get`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetArgs {
     /// From `cart.create`.
@@ -102,7 +102,8 @@ pub(super) struct GetArgs {
 
 impl Tool for Get {
     const NAME: &'static str = "cart.get";
-    const DESCRIPTION: &'static str = "What is in a cart, and how it goes; without prices.";
+    const DESCRIPTION: &'static str =
+        "Shows the items of a cart and its shipping option, without prices.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = GetArgs;
     type Output = CartView;

@@ -17,21 +17,21 @@ pub(super) struct GetAvailability;
 /// Availability up to this number counts as low.
 const LOW_MAX: u32 = 5;
 
-/// What it takes: items, or only their names.
+/// Arguments: items, or only their SKUs.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AvailabilityArgs {
-    /// What is wanted, and how many; exactly one of this and `skus`.
+    /// Items with quantities. Send either this or `skus`.
     #[arg(max_items = 50, example = [{"sku": "SKU-0001-01", "quantity": 2}])]
     items: Option<Vec<Item>>,
-    /// What is wanted, one of each, such as SKU-0001-01; exactly one of this and `items`.
+    /// SKUs, one of each, such as SKU-0001-01. Send either this or `items`.
     #[arg(max_items = 50, min_length = 1, max_length = 64, alias = "sku")]
     skus: Option<Vec<String>>,
 }
 
-/// How many there are of some things.
+/// Stock of several items.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Availability {
-    /// Whether all of them can be had in the quantities that were asked for.
+    /// True if all items are in stock in the requested quantities.
     pub is_complete: bool,
     /// By stock keeping unit, each once.
     pub items: Vec<ItemAvailability>,
@@ -39,29 +39,29 @@ pub struct Availability {
     pub checked_at: String,
 }
 
-/// How many there are of one thing.
+/// Stock of one item.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ItemAvailability {
-    /// What.
+    /// Stock keeping unit.
     pub sku: String,
     /// Its offer.
     pub offer_id: String,
-    /// What people call it, in the language of the call.
+    /// Title, in the language of the call.
     pub title: String,
     /// In one word.
     pub status: StockStatus,
-    /// How many were asked for.
+    /// Requested quantity.
     pub requested: u32,
-    /// How many can be had now.
+    /// Quantity in stock.
     pub available: u32,
-    /// How many others hold for the moment.
+    /// Quantity that other orders hold now.
     pub held: u32,
     /// When the first of these may come free, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_release_at: Option<String>,
 }
 
-/// How many there are, in one word.
+/// Stock status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StockStatus {
@@ -77,8 +77,8 @@ pub enum StockStatus {
 
 impl Tool for GetAvailability {
     const NAME: &'static str = "catalog.get_availability";
-    const DESCRIPTION: &'static str = "How many of some items can be had now. It reserves nothing: \
-         checkout.lock_price_and_stock does.";
+    const DESCRIPTION: &'static str = "Shows how many of some items are in stock. It reserves nothing: checkout.lock_price_and_stock \
+        does.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = AvailabilityArgs;
     type Output = Availability;

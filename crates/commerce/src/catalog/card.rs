@@ -17,7 +17,7 @@ use crate::shop::{Battery, Offer, Returns, categories, path_of};
 /// The tool.
 pub(super) struct GetOfferCard;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CardArgs {
     /// From `catalog.search_offers`.
@@ -33,18 +33,18 @@ pub(super) struct CardArgs {
 pub struct OfferCard {
     /// Its name.
     pub offer_id: String,
-    /// What people call it, in the language of the call.
+    /// Title, in the language of the call.
     pub title: String,
-    /// What it is, in the language of the call.
+    /// Description, in the language of the call.
     pub description: String,
     /// Its category, as a path.
     pub category: String,
     /// The names of the categories on that path, in the language of the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub category_names: Vec<String>,
-    /// Who makes it.
+    /// Brand.
     pub brand: String,
-    /// Who sells it.
+    /// Id of the seller.
     pub merchant_id: String,
     /// The country that it is sent from.
     pub ships_from: String,
@@ -55,23 +55,23 @@ pub struct OfferCard {
     pub origin: String,
     /// Harmonized System, six digits.
     pub hs_code: String,
-    /// What the seller says was certified.
+    /// Certificates, as the seller states them.
     pub certificates: Vec<String>,
     /// The battery in it or with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub battery: Option<Battery>,
-    /// What rules may ask about it besides.
+    /// Other attributes that rules use.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
-    /// How it can be sent back.
+    /// Return terms.
     pub returns: Returns,
-    /// What it costs now.
+    /// Current price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceRange>,
     /// The promotion that makes it so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion: Option<PromotionApplied>,
-    /// What a variant can be chosen by, with all values.
+    /// Options of the variants, with all values.
     pub options: BTreeMap<String, Vec<String>>,
     /// Its items; `catalog.get_offer_variants` tells them apart.
     pub skus: Vec<String>,
@@ -79,8 +79,7 @@ pub struct OfferCard {
 
 impl Tool for GetOfferCard {
     const NAME: &'static str = "catalog.get_offer_card";
-    const DESCRIPTION: &'static str = "All about one offer: description, origin, certificates, battery, return terms, price \
-         range, options.";
+    const DESCRIPTION: &'static str = "Shows one offer: description, origin, certificates, battery, return terms, price range, options.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = CardArgs;
     type Output = OfferCard;

@@ -8,7 +8,7 @@ use crate::money::Money;
 use crate::pricing::Pricer;
 use crate::shop::Offer;
 
-/// What an offer costs now, from its cheapest variant to its dearest.
+/// Current price of an offer, from its cheapest to its most expensive variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PriceRange {
     /// The cheapest.

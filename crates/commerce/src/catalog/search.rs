@@ -17,7 +17,7 @@ use crate::words::Say;
 /// The tool.
 pub(super) struct SearchOffers;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SearchArgs {
     /// A few words, in English or Chinese.
@@ -38,7 +38,7 @@ pub(super) struct SearchArgs {
     /// Only what the seller sends to this country, such as DE.
     #[arg(example = "DE", pattern = "^[A-Za-z]{2}$")]
     ships_to: Option<String>,
-    /// How many offers to answer with.
+    /// Maximum number of offers.
     #[arg(default = 10, min = 1, max = 50, harmless)]
     limit: u32,
     /// `next_offset` of the answer before.
@@ -49,11 +49,11 @@ pub(super) struct SearchArgs {
 /// A page of what was found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OffersFound {
-    /// How many offers fit.
+    /// Number of matching offers.
     pub total: usize,
     /// The first of them that is here.
     pub offset: u32,
-    /// Where the next page starts, where there is one.
+    /// Offset of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u32>,
     /// The category that was searched, as a path.
@@ -68,13 +68,13 @@ pub struct OffersFound {
 pub struct OfferFound {
     /// Its name.
     pub offer_id: String,
-    /// What people call it, in the language of the call.
+    /// Title, in the language of the call.
     pub title: String,
-    /// Who makes it.
+    /// Brand.
     pub brand: String,
     /// Its category, as a path.
     pub category: String,
-    /// What it costs now.
+    /// Current price.
     pub price: PriceRange,
     /// The promotion that makes it so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,8 +87,7 @@ pub struct OfferFound {
 
 impl Tool for SearchOffers {
     const NAME: &'static str = "catalog.search_offers";
-    const DESCRIPTION: &'static str =
-        "Finds offers, the best first. Their prices bind nobody: ask pricing.get_realtime_quote.";
+    const DESCRIPTION: &'static str = "Finds offers, the best first. Their prices are not binding: call pricing.get_realtime_quote for a binding price.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = SearchArgs;
     type Output = OffersFound;

@@ -17,7 +17,7 @@ use crate::words::Say;
 /// The tool.
 pub(super) struct GetOfferVariants;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct VariantsArgs {
     /// From `catalog.search_offers`.
@@ -36,9 +36,9 @@ pub(super) struct VariantsArgs {
 pub struct OfferVariants {
     /// The offer.
     pub offer_id: String,
-    /// What people call it, in the language of the call.
+    /// Title, in the language of the call.
     pub title: String,
-    /// What its variants differ by, with all values.
+    /// Options of the variants, with all values.
     pub options: BTreeMap<String, Vec<String>>,
     /// Those that were asked for, in the order of their names.
     pub variants: Vec<VariantShown>,
@@ -49,13 +49,13 @@ pub struct OfferVariants {
 pub struct VariantShown {
     /// Stock keeping unit: what all other tools ask for.
     pub sku: String,
-    /// What makes it differ.
+    /// Values of its options.
     pub options: BTreeMap<String, String>,
     /// The same in one line, in the language of the call.
     pub label: String,
-    /// What one costs where it is sold, without promotions.
+    /// Price of one where it is sold, without promotions.
     pub list_price: Money,
-    /// What one costs now, in the currency of the answer.
+    /// Current price of one, in the currency of the answer.
     pub unit_price: Money,
     /// With its packing, in grams.
     pub weight_g: u32,
@@ -65,7 +65,8 @@ pub struct VariantShown {
 
 impl Tool for GetOfferVariants {
     const NAME: &'static str = "catalog.get_offer_variants";
-    const DESCRIPTION: &'static str = "The variants of an offer: SKU, price now, weight, size.";
+    const DESCRIPTION: &'static str =
+        "Lists the variants of an offer: SKU, current price, weight, size.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = VariantsArgs;
     type Output = OfferVariants;

@@ -20,28 +20,28 @@ use crate::id::Id;
 use crate::tax::Incoterm;
 use crate::words::Say;
 
-/// What a cart costs, for as long as the reply's window.
+/// Total of a cart, valid as long as the reply.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Total {
     /// The cart.
     pub cart_id: String,
     /// In this version: a later change makes this the total of something else.
     pub cart_version: u64,
-    /// What is in it.
+    /// Digest of the items.
     pub basket: Digest,
     /// In this currency.
     pub currency: String,
-    /// Where it goes.
+    /// Destination.
     pub destination: Destination,
     /// By which way.
     pub shipping_option_id: String,
-    /// Who pays the duties.
+    /// Payer of the duties.
     pub incoterm: Incoterm,
-    /// What it costs, part by part.
+    /// Price, part by part.
     pub breakdown: Breakdown,
-    /// Whether it may go there.
+    /// Compliance decision for the destination.
     pub compliance: Decision,
-    /// What it rests on.
+    /// Evidence ids of the answers that it was computed from.
     #[serde(flatten)]
     pub grounds: GroundIds,
     /// Until when it holds, RFC 3339.
@@ -51,7 +51,7 @@ pub struct Total {
 /// The tool.
 pub(super) struct ComputeTotal;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 #[expect(
     clippy::struct_field_names,
@@ -81,9 +81,9 @@ const AT: Pointers = Pointers {
 
 impl Tool for ComputeTotal {
     const NAME: &'static str = super::TOTAL_TOOL;
-    const DESCRIPTION: &'static str = "What a cart costs in all: items, shipping, duty, tax, fees, and what is due on \
-         delivery. The quote, the taxes, the compliance check and the chosen shipping option \
-         have to be fresh and about this cart.";
+    const DESCRIPTION: &'static str = "Computes the total of a cart: items, shipping, duty, tax, fees, and the amount due on delivery. \
+        The quote, the taxes, the compliance check and the chosen shipping option must be valid and \
+        belong to this cart.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = ComputeTotalArgs;
     type Output = Total;

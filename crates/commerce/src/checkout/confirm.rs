@@ -15,7 +15,7 @@ use crate::tax::{Confidence, Incoterm, Method};
 /// Something that the buyer has to be asked about.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ConfirmationItem {
-    /// What it is about.
+    /// Topic.
     pub kind: ConfirmationKind,
     /// For people, in the language of the call.
     pub text: String,
@@ -23,19 +23,19 @@ pub struct ConfirmationItem {
     pub details: Value,
 }
 
-/// What a buyer has to be asked about. Closed.
+/// Topics that the buyer has to confirm. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfirmationKind {
     /// Duties and taxes may come out otherwise, or are paid to somebody else.
     TaxUncertainty,
-    /// What is declared at customs.
+    /// Customs declaration.
     CustomsFields,
     /// It may go there under conditions.
     ComplianceRisk,
-    /// What it costs to send something back.
+    /// Cost of a return.
     ReturnCost,
-    /// What the way does not do.
+    /// Limits of the route.
     RouteLimits,
 }
 
@@ -48,7 +48,7 @@ pub struct PolicyAck {
     pub text: String,
 }
 
-/// What has to be acknowledged. Closed.
+/// Policies that the buyer has to acknowledge. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {

@@ -31,7 +31,7 @@ use crate::words::Say;
 /// The tool.
 pub(super) struct CreateDraftOrder;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CreateDraftOrderArgs {
     /// The cart that is ordered.
@@ -51,8 +51,8 @@ const KEY_SECONDS: u64 = 24 * 60 * 60;
 
 impl Tool for CreateDraftOrder {
     const NAME: &'static str = super::DRAFT_ORDER_TOOL;
-    const DESCRIPTION: &'static str = "Makes a draft order of a cart from fresh evidence about it. It costs nothing: a person \
-         pays for it later. PRICE_CHANGED says what was and what is now.";
+    const DESCRIPTION: &'static str = "Creates a draft order of a cart from valid evidence about it. It charges nothing: a person pays \
+        later. PRICE_CHANGED has the old and the new total.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = CreateDraftOrderArgs;

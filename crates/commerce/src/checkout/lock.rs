@@ -16,7 +16,7 @@ use crate::money::Money;
 use crate::shop::Shop;
 use crate::stock::{Lock, Stock, Wanted};
 
-/// What is held, and for how long.
+/// Locked items and price, with their expiry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Locked {
     /// The order.
@@ -25,25 +25,25 @@ pub struct Locked {
     pub lock_id: String,
     /// When it ends by itself, and the things can be had by others.
     pub expires_at: Timestamp,
-    /// What is held.
+    /// Locked items.
     pub items: Vec<LockedItem>,
-    /// What the buyer pays, whatever the things cost by then.
+    /// Locked total, even if prices change.
     pub total: Money,
 }
 
 /// So many of one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct LockedItem {
-    /// What.
+    /// Stock keeping unit.
     pub sku: String,
-    /// How many.
+    /// Quantity.
     pub quantity: u32,
 }
 
 /// The tool.
 pub(super) struct LockPriceAndStock;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct LockArgs {
     /// From `checkout.create_draft_order`.
@@ -53,8 +53,8 @@ pub(super) struct LockArgs {
 
 impl Tool for LockPriceAndStock {
     const NAME: &'static str = "checkout.lock_price_and_stock";
-    const DESCRIPTION: &'static str = "Holds the price and all items of a draft order for 15 minutes at most. While it holds, \
-         another call gives the same lock.";
+    const DESCRIPTION: &'static str = "Locks the price and all items of a draft order for at most 15 minutes. While the lock is valid, \
+        another call returns the same lock.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = LockArgs;

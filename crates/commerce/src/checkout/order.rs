@@ -49,11 +49,11 @@ pub struct DraftOrder {
     pub cart_id: String,
     /// In which version.
     pub cart_version: u64,
-    /// What is in it.
+    /// Digest of the items.
     pub basket: Digest,
-    /// What is bought, and for how much.
+    /// Items with prices.
     pub items: Vec<OrderItem>,
-    /// Where it goes.
+    /// Destination.
     pub destination: Destination,
     /// The address of the user that it goes to, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,24 +63,24 @@ pub struct DraftOrder {
     pub address_version: Option<u32>,
     /// By which way.
     pub shipping_option_id: String,
-    /// Who carries it.
+    /// Carrier.
     pub carrier: String,
     /// Which of its services.
     pub service: String,
-    /// How long it takes.
+    /// Delivery time.
     pub sla: Sla,
-    /// What this way does not do, for people.
+    /// Limits of the route, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub route_limits: Vec<String>,
-    /// What it costs, part by part.
+    /// Price, part by part.
     pub pricing_breakdown: Breakdown,
-    /// How sure duties and taxes are.
+    /// Confidence of duties and taxes.
     pub tax_summary: TaxSummary,
-    /// Whether it may go there, and under which conditions.
+    /// Compliance decision for the destination, with conditions.
     pub compliance_summary: ComplianceSummary,
-    /// What the buyer has to acknowledge before paying.
+    /// Policies that the buyer has to acknowledge before paying.
     pub policy_ack_required: Vec<PolicyAck>,
-    /// What the buyer has to be asked about.
+    /// Topics that the buyer has to confirm.
     pub confirmation_items: Vec<ConfirmationItem>,
     /// The bundle of everything that it rests on.
     pub evidence_snapshot_id: SnapshotId,
@@ -108,50 +108,50 @@ impl DraftOrder {
 /// So many of one thing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct OrderItem {
-    /// What.
+    /// Stock keeping unit.
     pub sku: String,
     /// Its offer.
     pub offer_id: String,
-    /// What people call it, in the language of the quote.
+    /// Title, in the language of the quote.
     pub title: String,
-    /// How many.
+    /// Quantity.
     pub quantity: u32,
-    /// What one costs.
+    /// Price of one.
     pub unit_price: Money,
-    /// What all of them cost.
+    /// Price of all.
     pub line_total: Money,
-    /// What is declared at customs: Harmonized System, six digits.
+    /// Customs code: Harmonized System, six digits.
     pub hs_code: String,
-    /// Where it was made.
+    /// Country of origin.
     pub origin: String,
-    /// Where it is sent from.
+    /// Country that it ships from.
     pub ships_from: String,
-    /// How it can be sent back.
+    /// Return terms.
     pub returns: Returns,
 }
 
-/// How sure duties and taxes are.
+/// Confidence of duties and taxes.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct TaxSummary {
-    /// Who pays the duties.
+    /// Payer of the duties.
     pub incoterm: Incoterm,
-    /// How they were computed.
+    /// Method of computation.
     pub method: String,
-    /// How sure they are.
+    /// Confidence.
     pub confidence: Confidence,
     /// Why they are no surer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Whether an order may go where it goes.
+/// Compliance of an order.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ComplianceSummary {
-    /// Whether it may.
+    /// Decision.
     pub decision: Decision,
     /// By the rules of this version, which were asked again when the order was made.
     pub ruleset_version: String,
-    /// What was found, thing by thing.
+    /// Findings, item by item.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<OrderFinding>,
 }
@@ -161,7 +161,7 @@ pub struct ComplianceSummary {
 pub struct OrderFinding {
     /// Which thing.
     pub sku: String,
-    /// What was found.
+    /// Finding.
     #[serde(flatten)]
     pub finding: Finding,
 }
@@ -175,7 +175,7 @@ pub struct RuleUsed {
     pub version: String,
 }
 
-/// How an order stands.
+/// State of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderState {

@@ -16,7 +16,7 @@ use crate::words::Say;
 /// The tool.
 pub(super) struct SelectShippingOption;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 #[expect(
     clippy::struct_field_names,
@@ -43,8 +43,8 @@ pub(super) struct SelectArgs {
 
 impl Tool for SelectShippingOption {
     const NAME: &'static str = "checkout.select_shipping_option";
-    const DESCRIPTION: &'static str = "Chooses one of the ways that shipping.quote_options offered for the items of \
-        the cart as they are now. A later change of the items drops it.";
+    const DESCRIPTION: &'static str = "Chooses one of the options of shipping.quote_options for the current items of the cart. A later \
+        change of the items removes the choice.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = SelectArgs;

@@ -20,25 +20,25 @@ use crate::shop::{Shop, is_chinese};
 pub struct OrderSummary {
     /// The order.
     pub draft_order_id: String,
-    /// How it stands.
+    /// Status.
     pub state: OrderState,
-    /// What to tell the buyer, line by line, in the language of the call.
+    /// Text for the buyer, line by line, in the language of the call.
     pub text: Vec<String>,
-    /// What the buyer pays.
+    /// Total that the buyer pays.
     pub total: Money,
     /// Until when the order can be paid for.
     pub expires_at: Timestamp,
-    /// What the buyer has to acknowledge, in the language of the call.
+    /// Policies that the buyer has to acknowledge, in the language of the call.
     pub policy_ack_required: Vec<PolicyAck>,
-    /// What the buyer has to be asked about, in the language of the call.
+    /// Topics that the buyer has to confirm, in the language of the call.
     pub must_confirm: Vec<ConfirmationItem>,
-    /// What is held for it, as long as it is.
+    /// Lock on price and stock, while it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<OrderLock>,
-    /// What a person can pay, as long as that is so.
+    /// Open payment, while it can be paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment_intent: Option<PaymentIntent>,
-    /// What was attached to it.
+    /// Attachments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attached>,
     /// The call that made it; its evidence is found by this.
@@ -50,7 +50,7 @@ pub struct OrderSummary {
 /// The tool.
 pub(super) struct GetDraftOrderSummary;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SummaryArgs {
     /// From `checkout.create_draft_order`.
@@ -60,8 +60,8 @@ pub(super) struct SummaryArgs {
 
 impl Tool for GetDraftOrderSummary {
     const NAME: &'static str = super::SUMMARY_TOOL;
-    const DESCRIPTION: &'static str = "A draft order for the person who is to pay for it: what it costs, how it stands, and \
-         what has to be confirmed.";
+    const DESCRIPTION: &'static str =
+        "Shows a draft order to the person who pays for it: price, state, and what to confirm.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = SummaryArgs;
     type Output = OrderSummary;

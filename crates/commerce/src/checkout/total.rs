@@ -12,7 +12,7 @@ use crate::shipping::ShippingOption;
 use crate::tax::TaxEstimate;
 use crate::words::Say;
 
-/// What everything costs, in one currency.
+/// Price breakdown, in one currency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Breakdown {
     /// The things.
@@ -23,11 +23,11 @@ pub struct Breakdown {
     pub duty: Money,
     /// VAT, GST or sales tax, whoever pays it.
     pub tax: Money,
-    /// What carriers and offices charge for clearance, whoever pays it.
+    /// Clearance fees of carriers and customs, whoever pays them.
     pub fees: Money,
-    /// What the buyer pays for the order.
+    /// Total that the buyer pays for the order.
     pub total: Money,
-    /// What the buyer pays to the carrier besides, at the door. With the total it is the sum of all parts.
+    /// Amount that the buyer pays to the carrier on delivery. Together with the total it is the sum of all parts.
     pub due_on_delivery: Money,
 }
 
@@ -38,10 +38,10 @@ pub(crate) enum TotalError {
     #[error(transparent)]
     Money(#[from] MoneyError),
     /// The lines of the quote do not add up to its subtotal.
-    #[error("the parts of the quote do not make its sum")]
+    #[error("the parts of the quote do not add up to its total")]
     Quote,
     /// The parts of the duties and taxes do not add up to their total.
-    #[error("the parts of the duties and taxes do not make its sum")]
+    #[error("the duties and taxes do not add up to their total")]
     Tax,
 }
 
@@ -214,12 +214,12 @@ mod tests {
         let (subtotal, way) = (Money::new(1_500, "EUR"), option(300, "EUR"));
         let tax = charges([10, 20, 30], 60, "EUR");
         assert!(breakdown(&lines, &subtotal, &way, &tax).is_ok());
-        let quote = "the parts of the quote do not make its sum";
+        let quote = "the parts of the quote do not add up to its total";
         check(&lines, &Money::new(1_499, "EUR"), &way, &tax, quote);
         let mut wrong = lines.clone();
         wrong[0].line_total = Money::new(1, "EUR");
         check(&wrong, &Money::new(1, "EUR"), &way, &tax, quote);
-        let duties = "the parts of the duties and taxes do not make its sum";
+        let duties = "the duties and taxes do not add up to their total";
         let mut wrong = charges([10, 20, 30], 60, "EUR");
         wrong.total = Money::new(59, "EUR");
         check(&lines, &subtotal, &way, &wrong, duties);

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::destination::Destination;
 use crate::shop::Text;
 
-/// Whether a basket may go to a destination.
+/// Compliance of a basket for a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ComplianceReport {
     /// The cart that it counts for, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cart_id: Option<String>,
-    /// What was checked.
+    /// Digest of the checked items.
     pub basket: Digest,
-    /// Where it goes.
+    /// Destination.
     pub destination: Destination,
     /// The worst decision of all lines.
     pub decision: Decision,
@@ -25,21 +25,21 @@ pub struct ComplianceReport {
     pub ruleset_version: String,
 }
 
-/// Whether one thing may go there.
+/// Compliance of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct ComplianceLine {
-    /// What.
+    /// Stock keeping unit.
     pub sku: String,
     /// Its category.
     pub category: String,
-    /// Whether it may.
+    /// Decision.
     pub decision: Decision,
-    /// What was found; nothing where it simply may.
+    /// Findings; empty if the item is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
 }
 
-/// Whether something may go somewhere; ordered from good to bad.
+/// Compliance decision, ordered from good to bad.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Deserialize,
 )]
@@ -58,11 +58,11 @@ pub enum Decision {
 pub struct Finding {
     /// Which rule of the rule set.
     pub rule: String,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
     /// For people, in the language of the call.
     pub message: String,
-    /// What can be done about it, and who does it.
+    /// Possible remedies, and who can apply them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mitigations: Vec<String>,
     /// The part of it that the buyer has to agree to, in both languages because it is shown again later; empty if
@@ -77,7 +77,7 @@ pub struct Finding {
     pub source: Option<String>,
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Deserialize,
 )]

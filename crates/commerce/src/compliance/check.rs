@@ -18,10 +18,10 @@ pub(super) struct CheckItem;
 
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CheckArgs {
-    /// What is to be sent; the same thing twice is added up.
+    /// Items to ship; duplicates are added up.
     #[arg(min_items = 1, max_items = 50)]
     items: Vec<Item>,
-    /// Where it goes.
+    /// Destination.
     destination: Destination,
     /// The cart that the answer is for; it then counts for that cart only.
     #[arg(example = "cart_0123456789abcdef")]
@@ -30,9 +30,9 @@ pub(super) struct CheckArgs {
 
 impl Tool for CheckItem {
     const NAME: &'static str = super::COMPLIANCE_TOOL;
-    const DESCRIPTION: &'static str = "Whether items may be sent to a destination: `decision` is allowed, conditional or \
-         blocked, with findings and mitigations to tell the user. Checkout refuses what is \
-         blocked. Reference data, not legal advice.";
+    const DESCRIPTION: &'static str = "Checks whether items may be shipped to a destination: `decision` is allowed, conditional or \
+        blocked, with findings and mitigations to tell the user. Checkout refuses blocked items. \
+        Reference data, not legal advice.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = CheckArgs;
     type Output = ComplianceReport;

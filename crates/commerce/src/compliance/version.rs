@@ -27,17 +27,17 @@ pub struct RulesetVersion {
     pub label: String,
     /// The day from which it holds.
     pub date: String,
-    /// What it is.
+    /// Title.
     pub title: String,
-    /// What it is not.
+    /// Notice of what it does not cover.
     pub notice: String,
-    /// How much is in it.
+    /// Counts.
     pub counts: PolicyCounts,
     /// Every version that is loaded, oldest first: a recorded check can be computed again with each.
     pub versions: Vec<PolicyVersion>,
 }
 
-/// How much is in a version.
+/// Counts of a version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PolicyCounts {
     /// All rules.
@@ -65,16 +65,16 @@ pub struct PolicyVersion {
     pub label: String,
     /// The day from which it holds.
     pub date: String,
-    /// How many rules it has.
+    /// Number of rules.
     pub rules: usize,
-    /// Whether it is the one in force.
+    /// True if it is in force.
     pub in_force: bool,
 }
 
 impl Tool for PolicyRulesetVersion {
     const NAME: &'static str = "compliance.policy_ruleset_version";
     const DESCRIPTION: &'static str =
-        "Which version of the compliance rules is in force, and which others are loaded.";
+        "Shows the compliance rules in force, and the other versions that are loaded.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = ();
     type Output = RulesetVersion;

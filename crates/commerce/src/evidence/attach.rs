@@ -30,11 +30,11 @@ pub struct Attached {
     pub attachment_id: String,
     /// The order.
     pub draft_order_id: String,
-    /// What it is.
+    /// Kind of the attachment.
     pub kind: AttachmentKind,
     /// Of a document: the SHA-256 of its bytes. Of an answer: the hash of its leaf.
     pub digest: Digest,
-    /// How large a document is.
+    /// Size of a document in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<usize>,
     /// The evidence of an answer.
@@ -44,19 +44,19 @@ pub struct Attached {
     pub attached_at: Timestamp,
 }
 
-/// What is attached.
+/// Kind of an attachment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentKind {
     /// Another answer, by its evidence.
     Evidence,
-    /// What the buyer has agreed to buy, as AP2 signs it.
+    /// Signed AP2 mandate: what the buyer agreed to buy.
     CheckoutMandate,
-    /// What the buyer has agreed to pay, as AP2 signs it.
+    /// Signed AP2 mandate: what the buyer agreed to pay.
     PaymentMandate,
-    /// What a shop or a bank has answered to a mandate.
+    /// Answer of a shop or a bank to a mandate.
     Receipt,
-    /// What the buyer has said.
+    /// Statement of the buyer.
     BuyerConsent,
     /// Anything else.
     Other,
@@ -65,7 +65,7 @@ pub enum AttachmentKind {
 /// The tool.
 pub(super) struct AttachToDraftOrder;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AttachArgs {
     /// From `checkout.create_draft_order`.
@@ -81,7 +81,7 @@ pub(super) struct AttachArgs {
 /// A document.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct Document {
-    /// What it is.
+    /// Kind of the attachment.
     kind: AttachmentKind,
     /// The document, byte for byte.
     #[arg(min_length = 1, max_length = 65_536, sensitive = "personal")]

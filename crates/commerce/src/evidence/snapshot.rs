@@ -13,7 +13,7 @@ use crate::words::Say;
 /// none can be exchanged for another later.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct EvidenceSnapshot {
-    /// What it is for.
+    /// Purpose.
     pub purpose: Purpose,
     /// Each once, in the order in which they were named.
     pub entries: Vec<SnapshotEntry>,
@@ -27,13 +27,13 @@ pub struct EvidenceSnapshot {
 pub struct SnapshotEntry {
     /// Its evidence.
     pub snapshot_id: SnapshotId,
-    /// Whose answer it is.
+    /// Tool that gave the answer.
     pub tool: String,
     /// When it was asked, RFC 3339.
     pub at: String,
     /// The hash of its leaf.
     pub leaf: Digest,
-    /// What its record commits to.
+    /// Commitment in its record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Digest>,
     /// Until when it may be relied on, RFC 3339.
@@ -41,7 +41,7 @@ pub struct SnapshotEntry {
     pub valid_until: Option<String>,
 }
 
-/// What a snapshot is for.
+/// Purpose of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -56,7 +56,7 @@ pub enum Purpose {
 /// The tool.
 pub(super) struct CreateSnapshot;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CreateSnapshotArgs {
     /// `evidence.snapshot_id` of each reply. For a draft order: the quote, the shipping options, the taxes, the compliance check and the total.
@@ -67,15 +67,15 @@ pub(super) struct CreateSnapshotArgs {
         example = ["ev_01a1e383-11f7-7cab-a9f3-00c0339b928b"]
     )]
     snapshot_ids: Vec<EvidenceId>,
-    /// What it is for.
+    /// Purpose.
     #[arg(default = "draft_order")]
     purpose: Purpose,
 }
 
 impl Tool for CreateSnapshot {
     const NAME: &'static str = super::SNAPSHOT_TOOL;
-    const DESCRIPTION: &'static str = "Bundles the evidence of earlier replies under one name, for \
-         checkout.create_draft_order.";
+    const DESCRIPTION: &'static str =
+        "Bundles the evidence of earlier replies under one id, for checkout.create_draft_order.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = CreateSnapshotArgs;
     type Output = EvidenceSnapshot;

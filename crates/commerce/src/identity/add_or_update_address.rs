@@ -26,29 +26,29 @@ pub(super) struct AddOrUpdateAddressArgs {
     /// The whole address: what is left out is not kept.
     #[arg(example = {"recipient": "Anna Example", "lines": ["Invalidenstraße 117"], "postal_code": "10115", "city": "Berlin", "country": "DE"})]
     address: Address,
-    /// What the user calls it, such as home.
+    /// Label, such as home.
     #[arg(max_length = 64, sensitive = "personal")]
     label: Option<String>,
-    /// Whether things go there if nobody says otherwise. The first address is the default one anyway.
+    /// True to make it the default address. The first address is always the default.
     #[arg(default = false, alias = "default")]
     is_default: bool,
 }
 
-/// What is kept now.
+/// The stored address.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
     #[serde(flatten)]
     kept: KeptAddress,
     destination: Destination,
     is_default: bool,
-    /// Whether it is a new one.
+    /// True if it is a new address.
     is_new: bool,
 }
 
 impl Tool for AddOrUpdateAddress {
     const NAME: &'static str = "identity.add_or_update_address";
-    const DESCRIPTION: &'static str = "Keeps an address of the user after checking it, or changes one by its \
-        address_id. An address that is kept already is not kept twice.";
+    const DESCRIPTION: &'static str = "Stores an address of the user after checking it, or changes one by its address_id. An address \
+        that is stored already is not stored twice.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     // All changes are in its state, which a dry run does not commit.
     const DRY_RUN: DryRun = DryRun::Simulate;

@@ -23,7 +23,7 @@ pub const ADDRESSES_MAX: usize = 50;
 pub struct KeptAddress {
     /// Its name; says nothing about where it is.
     pub address_id: String,
-    /// What the user calls it.
+    /// Label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Counts its changes, from one.

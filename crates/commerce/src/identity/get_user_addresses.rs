@@ -26,7 +26,7 @@ struct ListedAddress {
 impl Tool for GetUserAddresses {
     const NAME: &'static str = "identity.get_user_addresses";
     const DESCRIPTION: &'static str =
-        "The addresses that the user keeps, each with its id, the default one first.";
+        "Lists the stored addresses of the user, each with its id, the default one first.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = ();
     type Output = UserAddresses;

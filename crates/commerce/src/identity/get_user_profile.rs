@@ -11,7 +11,7 @@ use crate::destination::Destination;
 /// Returns the profile of the user of the call.
 pub(super) struct GetUserProfile;
 
-/// What is known about a user; what is not known is absent.
+/// Profile of a user; unknown values are missing.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct UserProfile {
     user_id: String,
@@ -25,7 +25,7 @@ pub(super) struct UserProfile {
 impl Tool for GetUserProfile {
     const NAME: &'static str = "identity.get_user_profile";
     const DESCRIPTION: &'static str =
-        "What is known about the user: language, currency, time zone, default address.";
+        "Shows the user's profile: language, currency, time zone, default address.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = ();
     type Output = UserProfile;

@@ -10,8 +10,7 @@ const PROFILES: Collection = Collection::of_user("profile");
 /// The id of the only profile of a user.
 const ID: &str = "profile";
 
-/// What a user said when something was last kept for them. It is made with the first thing that is kept; what was
-/// never said is absent.
+/// Profile of a user, from the last call that stored something. Values that were never sent are missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Profile {
     /// BCP 47.
@@ -23,7 +22,7 @@ pub struct Profile {
     /// IANA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// Where things go if nobody says otherwise.
+    /// Default address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_address_id: Option<String>,
     /// When it was made, RFC 3339.

@@ -16,7 +16,7 @@ pub const SUMMARY_ARGUMENT: &str = "draft_order_id";
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The JSON is not an answer of [`SUMMARY_TOOL`]. Usually it is an answer of another tool.
-    #[error("this is no summary of a draft order")]
+    #[error("this is not a summary of a draft order")]
     NoSummary(#[source] serde_json::Error),
     /// The parts of the order do not add up to its total, which is a bug of the tools.
     #[error(transparent)]

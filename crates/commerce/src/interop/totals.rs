@@ -37,7 +37,7 @@ pub enum Unbalanced {
     #[error(transparent)]
     Money(#[from] MoneyError),
     /// An amount of the order, named here, is not the sum of its parts.
-    #[error("the parts of the order do not make its {0}")]
+    #[error("the parts of the order do not add up to its {0}")]
     Sum(&'static str),
 }
 

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::citation::Citation;
 
-/// What a search has found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct SearchAnswer {
-    /// What was searched.
+    /// Corpus that was searched.
     pub corpus: CorpusUsed,
     /// Best first.
     pub hits: Vec<Hit>,
@@ -31,7 +31,7 @@ pub struct Hit {
     pub chunk_id: String,
     /// The document.
     pub document_id: String,
-    /// What it is called.
+    /// Title.
     pub title: String,
     /// The heading that the part stands under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,22 +40,22 @@ pub struct Hit {
     pub language: String,
     /// The words that were found and what stands around them, as they are written.
     pub snippet: String,
-    /// How well it answers, in thousandths; only for comparing hits of one answer.
+    /// Score in thousandths; only for comparing hits of one answer.
     pub score: u32,
-    /// Where it stands.
+    /// Citation.
     pub citation: Citation,
 }
 
 /// A part of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ChunkAnswer {
-    /// What was read.
+    /// Corpus that was read.
     pub corpus: CorpusUsed,
     /// Its name.
     pub chunk_id: String,
     /// The document.
     pub document_id: String,
-    /// What it is called.
+    /// Title.
     pub title: String,
     /// The heading that the part stands under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,11 +64,11 @@ pub struct ChunkAnswer {
     pub language: String,
     /// The day that the document was written or checked.
     pub date: String,
-    /// Who says so.
+    /// Source.
     pub source: String,
     /// The part, as it is written.
     pub text: String,
-    /// Where it stands.
+    /// Citation.
     pub citation: Citation,
     /// The part before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

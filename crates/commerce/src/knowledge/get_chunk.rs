@@ -16,7 +16,7 @@ use crate::words::Say;
 /// The tool.
 pub(super) struct GetChunk;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetChunkArgs {
     /// From `knowledge.search`.

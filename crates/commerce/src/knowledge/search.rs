@@ -17,7 +17,7 @@ use crate::words::Say;
 /// The tool.
 pub(super) struct Search;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SearchArgs {
     /// Words or a question, in Chinese or English.
@@ -30,7 +30,7 @@ pub(super) struct SearchArgs {
     /// Only texts in this language, such as en or zh.
     #[arg(example = "zh", min_length = 2, max_length = 35)]
     language: Option<String>,
-    /// How many at most.
+    /// Maximum number.
     #[arg(default = 5, min = 1, max = 20, harmless)]
     limit: u32,
 }
@@ -40,9 +40,9 @@ const SNIPPET_CHARS_MAX: usize = 200;
 
 impl Tool for Search {
     const NAME: &'static str = super::SEARCH_TOOL;
-    const DESCRIPTION: &'static str = "Finds what the shop's texts say about shipping, taxes, returns, customs, batteries, \
-         payment, privacy, care and more. Cite chunk_id and citation.document_digest. \
-         knowledge.get_chunk reads all of a hit.";
+    const DESCRIPTION: &'static str = "Searches the shop's texts about shipping, taxes, returns, customs, batteries, payment, privacy, \
+        care and more. Cite chunk_id and citation.document_digest. knowledge.get_chunk reads a whole \
+        hit.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = SearchArgs;
     type Output = SearchAnswer;

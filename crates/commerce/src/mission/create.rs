@@ -11,10 +11,10 @@ use crate::words::Say;
 
 pub(super) struct Create;
 
-/// What `mission.create` takes.
+/// Arguments of `mission.create`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CreateArgs {
-    /// What the user wants, in their words.
+    /// Goal, in the user's own words.
     #[arg(
         min_length = 1,
         max_length = 2000,
@@ -22,12 +22,12 @@ pub(super) struct CreateArgs {
         example = "a warm jacket for a trip to Norway in February"
     )]
     goal: String,
-    /// What it may cost at most, everything included.
+    /// Maximum cost, everything included.
     budget: Option<BudgetArgs>,
-    /// What else has to hold, one sentence each.
+    /// Further conditions, one sentence each.
     #[arg(max_items = 20, max_length = 300, sensitive = "personal")]
     constraints: Option<Vec<String>>,
-    /// Where it goes: two letters, ISO 3166-1.
+    /// Destination country: two letters, ISO 3166-1.
     #[arg(example = "DE")]
     destination_country: Option<Country>,
     /// Until when it is needed: date and time with offset, such as 2027-01-31T12:00:00Z.
@@ -37,8 +37,8 @@ pub(super) struct CreateArgs {
 
 impl Tool for Create {
     const NAME: &'static str = "mission.create";
-    const DESCRIPTION: &'static str = "Writes down what the user wants, so that a later visit can go on with it: goal, \
-        budget, constraints, destination, deadline.";
+    const DESCRIPTION: &'static str = "Stores what the user wants, so that a later visit can continue: goal, budget, constraints, \
+        destination, deadline.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = CreateArgs;

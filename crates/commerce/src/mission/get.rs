@@ -18,7 +18,7 @@ const READ_MAX: usize = 1_000;
 
 pub(super) struct Get;
 
-/// What `mission.get` takes.
+/// Arguments of `mission.get`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetArgs {
     /// Which one; where it is left out, all of a status are listed.
@@ -33,14 +33,14 @@ pub(super) struct GetArgs {
 pub struct MissionList {
     /// Those that were changed last come first.
     pub missions: Vec<Mission>,
-    /// Whether there are more than are listed.
+    /// True if there are more than are listed.
     pub is_cut: bool,
 }
 
 impl Tool for Get {
     const NAME: &'static str = "mission.get";
-    const DESCRIPTION: &'static str = "What the user wants: one mission, or all that are open. Look here at the start of a \
-         visit.";
+    const DESCRIPTION: &'static str =
+        "Shows one mission of the user, or all open ones. Call it at the start of a visit.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = GetArgs;
     type Output = MissionList;

@@ -15,7 +15,7 @@ use crate::words::Say;
 
 pub(super) struct Update;
 
-/// What `mission.update` takes. What is left out stays as it is.
+/// Arguments of `mission.update`. A member that is left out stays unchanged.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct UpdateArgs {
     /// From `mission.create`.
@@ -24,15 +24,15 @@ pub(super) struct UpdateArgs {
     /// The version that you have read.
     #[arg(min = 1)]
     expected_version: u32,
-    /// What the user wants now.
+    /// New goal.
     #[arg(min_length = 1, max_length = 2000, sensitive = "personal")]
     goal: Option<String>,
-    /// What it may cost at most.
+    /// Maximum cost.
     budget: Option<BudgetArgs>,
-    /// What else has to hold, in place of what was there.
+    /// Further conditions; they replace the earlier ones.
     #[arg(max_items = 20, max_length = 300, sensitive = "personal")]
     constraints: Option<Vec<String>>,
-    /// Where it goes: two letters, ISO 3166-1.
+    /// Destination country: two letters, ISO 3166-1.
     #[arg(example = "DE")]
     destination_country: Option<Country>,
     /// Until when it is needed: date and time with offset, such as 2027-01-31T12:00:00Z.
@@ -43,15 +43,15 @@ pub(super) struct UpdateArgs {
     cart_id: Option<Id>,
     /// The draft order that came out of it.
     draft_order_id: Option<Id>,
-    /// What to note about it, in one or two sentences.
+    /// Note, in one or two sentences.
     #[arg(min_length = 1, max_length = 500, sensitive = "personal")]
     note: Option<String>,
-    /// What to remove, by name.
+    /// Members to remove, by name.
     #[arg(max_items = 6, example = ["deadline"])]
     clear: Option<Vec<Clear>>,
 }
 
-/// What can be removed from a mission.
+/// Members that can be removed from a mission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Clear {
@@ -65,8 +65,8 @@ pub(super) enum Clear {
 
 impl Tool for Update {
     const NAME: &'static str = "mission.update";
-    const DESCRIPTION: &'static str = "Changes a mission or notes how it goes. CONFLICT: somebody else was faster, and \
-         nothing has changed.";
+    const DESCRIPTION: &'static str = "Changes a mission or adds a note to it. CONFLICT: another call changed it first, and nothing was \
+        changed.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = UpdateArgs;

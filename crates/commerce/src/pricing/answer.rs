@@ -15,7 +15,7 @@ pub struct Quote {
     /// The cart that it counts for, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cart_id: Option<String>,
-    /// What was priced: answers about other baskets do not go with it.
+    /// Digest of the priced items. Answers about other items do not match it.
     pub basket: Digest,
     /// In this currency.
     pub currency: String,
@@ -33,21 +33,21 @@ pub struct Quote {
 /// The price of one thing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct QuoteLine {
-    /// What.
+    /// Stock keeping unit.
     pub sku: String,
     /// Its offer.
     pub offer_id: String,
-    /// What people call it, in the language of the call.
+    /// Title, in the language of the call.
     pub title: String,
-    /// How many.
+    /// Quantity.
     pub quantity: u32,
-    /// What one costs where it is sold, without promotions.
+    /// Price of one where it is sold, without promotions.
     pub list_price: Money,
-    /// What one costs here.
+    /// Price of one in this quote.
     pub unit_price: Money,
-    /// What all of them cost here: `unit_price` so many times.
+    /// Price of all: `unit_price` times the quantity.
     pub line_total: Money,
-    /// What one costs less than without a promotion.
+    /// Discount on one, by a promotion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discount: Option<Money>,
     /// The promotion that made it so.

@@ -19,10 +19,10 @@ use crate::words::Say;
 /// The tool.
 pub(super) struct GetRealtimeQuote;
 
-/// What it takes.
+/// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct QuoteArgs {
-    /// What to price. The same thing twice is added up.
+    /// Items to price. Duplicates are added up.
     #[arg(min_items = 1, max_items = 50, example = [{"sku": "SKU-0001-01", "quantity": 2}])]
     items: Vec<Item>,
     /// Such as EUR; by default that of the request, else USD.
@@ -34,8 +34,8 @@ pub(super) struct QuoteArgs {
 
 impl Tool for GetRealtimeQuote {
     const NAME: &'static str = super::QUOTE_TOOL;
-    const DESCRIPTION: &'static str = "The price of items now, with promotions, in one currency. Amounts are whole numbers of \
-         the smallest unit. A total and a draft order need its evidence.snapshot_id.";
+    const DESCRIPTION: &'static str = "Quotes the current price of items, with promotions, in one currency. Amounts are whole numbers \
+        of the smallest unit. A total and a draft order need its evidence.snapshot_id.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = QuoteArgs;
     type Output = Quote;

@@ -35,7 +35,7 @@ pub use validate_address::{Deliverability, Kind, ValidAddress};
 /// An address as it is sent and, in normal form, as it is answered and kept.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 pub struct Address {
-    /// Who receives it.
+    /// Recipient.
     #[arg(
         alias = "name",
         alias = "full_name",

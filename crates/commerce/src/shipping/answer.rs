@@ -15,15 +15,15 @@ pub struct ShippingQuote {
     /// The cart that it counts for, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cart_id: Option<String>,
-    /// What was weighed.
+    /// Digest of the weighed items.
     pub basket: Digest,
-    /// Where it goes.
+    /// Destination.
     pub destination: Destination,
     /// In this currency.
     pub currency: String,
     /// The cheapest first.
     pub options: Vec<ShippingOption>,
-    /// What cannot be had, and why.
+    /// Options that are not available, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<Excluded>,
     /// The rates that were used, each once.
@@ -38,28 +38,28 @@ pub struct ShippingQuote {
 pub struct ShippingOption {
     /// Its name, the same whenever the same service is offered.
     pub option_id: String,
-    /// Who carries it.
+    /// Carrier.
     pub carrier: String,
     /// Which of its services.
     pub service: String,
-    /// What it costs.
+    /// Price.
     pub price: Money,
-    /// How long it takes.
+    /// Delivery time.
     pub sla: Sla,
-    /// What the price is for: the larger of actual and volumetric weight of each parcel.
+    /// Chargeable weight in grams: the larger of actual and volumetric weight of each parcel.
     pub chargeable_weight_g: u32,
     /// On the scales.
     pub actual_weight_g: u32,
-    /// What its volume counts for; nothing where the carrier only weighs.
+    /// Volumetric weight in grams; 0 if the carrier uses only the actual weight.
     pub volumetric_weight_g: u32,
-    /// Whether its way can be followed.
+    /// True if it has tracking.
     pub tracked: bool,
-    /// How duties can be paid with it: `DDP`, `DAP`.
+    /// Ways to pay duties: `DDP`, `DAP`.
     pub incoterms: Vec<Incoterm>,
     /// One for each place that things are sent from, with the steps of its price.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parcels: Vec<Parcel>,
-    /// What it does not do, for people: limits of the route.
+    /// Limits of the route, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restrictions: Vec<String>,
 }
@@ -67,7 +67,7 @@ pub struct ShippingOption {
 /// A parcel and how its price came about, in the currency of the tariff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Parcel {
-    /// Who sends it.
+    /// Id of the sender.
     pub merchant_id: String,
     /// From which country.
     pub ships_from: String,
@@ -75,7 +75,7 @@ pub struct Parcel {
     pub zone: String,
     /// On the scales.
     pub actual_weight_g: u32,
-    /// What its volume counts for.
+    /// Volumetric weight in grams.
     pub volumetric_weight_g: u32,
     /// The larger of both.
     pub chargeable_weight_g: u32,
@@ -91,21 +91,21 @@ pub struct Parcel {
     pub price: Money,
 }
 
-/// How long it takes, in working days.
+/// Delivery time, in working days.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Sla {
     /// At least.
     pub days_min: u32,
     /// At most.
     pub days_max: u32,
-    /// Whether the carrier guarantees it.
+    /// True if the carrier guarantees it.
     pub guaranteed: bool,
 }
 
 /// A service that cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Excluded {
-    /// What its name would have been.
+    /// Id of the option.
     pub option_id: String,
     /// Why, for people.
     pub reason: String,

@@ -20,10 +20,10 @@ pub(super) struct QuoteOptions;
 
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct QuoteOptionsArgs {
-    /// What is sent.
+    /// Items to ship.
     #[arg(min_items = 1, max_items = 50)]
     items: Vec<Item>,
-    /// Where it goes; with the postal code, remote areas are known.
+    /// Destination. With a postal code, remote areas are recognized.
     destination: Destination,
     /// Such as EUR; by default that of the request.
     #[arg(example = "EUR")]
@@ -34,8 +34,8 @@ pub(super) struct QuoteOptionsArgs {
 
 impl Tool for QuoteOptions {
     const NAME: &'static str = super::SHIPPING_TOOL;
-    const DESCRIPTION: &'static str = "Ways to send items to a destination: price, working days, how duties are paid, and \
-         which services cannot be had and why.";
+    const DESCRIPTION: &'static str = "Lists ways to ship items to a destination: price, working days, how duties are paid, and which \
+        services are not available and why.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = QuoteOptionsArgs;
     type Output = ShippingQuote;

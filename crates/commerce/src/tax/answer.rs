@@ -15,11 +15,11 @@ pub struct TaxEstimate {
     /// The cart that it counts for, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cart_id: Option<String>,
-    /// What was estimated.
+    /// Digest of the estimated items.
     pub basket: Digest,
-    /// Where it goes.
+    /// Destination.
     pub destination: Destination,
-    /// Who pays the duties.
+    /// Payer of the duties.
     pub incoterm: Incoterm,
     /// In this currency.
     pub currency: String,
@@ -34,7 +34,7 @@ pub struct TaxEstimate {
     pub duty: Money,
     /// VAT, GST or sales tax.
     pub tax: Money,
-    /// What carriers and offices charge for clearance.
+    /// Clearance fees of carriers and customs.
     pub fees: Money,
     /// Duty, tax and fees together.
     pub total: Money,
@@ -48,9 +48,9 @@ pub struct TaxEstimate {
     /// The single fees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fee_lines: Vec<Fee>,
-    /// How it was computed, in words that stay: the [`Method`] of all lines, or `several` where they differ.
+    /// Method of computation: the [`Method`] of all lines, or `several` if they differ. Names do not change.
     pub method: String,
-    /// How sure it is.
+    /// Confidence of the estimate.
     pub confidence: Confidence,
     /// Why it is no surer, and what the buyer should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,17 +63,17 @@ pub struct TaxEstimate {
 /// Duty and tax of one line.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct TaxLine {
-    /// What.
+    /// Stock keeping unit.
     pub sku: String,
     /// Harmonized System, six digits.
     pub hs_code: String,
-    /// Where it was made.
+    /// Country of origin.
     pub origin: String,
-    /// Where it is sent from.
+    /// Country that it ships from.
     pub ships_from: String,
-    /// How this line was computed.
+    /// Method of computation of this line.
     pub method: Method,
-    /// What the goods cost.
+    /// Value of the goods.
     pub goods_value: Money,
     /// Their share of shipping, by value.
     pub shipping_share: Money,
@@ -83,7 +83,7 @@ pub struct TaxLine {
     pub duty_rate: String,
     /// Of this line.
     pub duty: Money,
-    /// What the tax was computed on.
+    /// Amount that the tax was computed on.
     pub tax_base: Money,
     /// As a decimal.
     pub tax_rate: String,
@@ -93,7 +93,7 @@ pub struct TaxLine {
     pub rules: Vec<String>,
 }
 
-/// How duty and tax are computed. The names stay.
+/// Method of computation of duty and tax. Names do not change.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Deserialize,
 )]
@@ -152,11 +152,11 @@ pub struct Fee {
     pub rule: String,
     /// For people.
     pub name: String,
-    /// How much.
+    /// Amount.
     pub amount: Money,
 }
 
-/// Who pays duties and taxes.
+/// Payer of duties and taxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Incoterm {
@@ -182,7 +182,7 @@ impl Incoterm {
     }
 }
 
-/// How sure an estimate is.
+/// Confidence of an estimate.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Deserialize,
 )]

@@ -21,10 +21,10 @@ use crate::pricing;
 use crate::shipping::ShippingOption;
 use crate::shop;
 
-/// What is estimated.
+/// Arguments of an estimate.
 #[derive(Debug, Deserialize, ToolArgs)]
 pub struct EstimateArgs {
-    /// What is bought, at list prices; exactly one of this and `quote_snapshot_id`.
+    /// Items, at list prices. Send either this or `quote_snapshot_id`.
     #[arg(max_items = 50)]
     pub(super) items: Option<Vec<Item>>,
     /// `evidence.snapshot_id` of `pricing.get_realtime_quote`, for its prices; exactly one of this and `items`.
@@ -36,9 +36,9 @@ pub struct EstimateArgs {
     /// `option_id` of one of those options.
     #[arg(min_length = 1, max_length = 64, example = "halcyon.battery_line")]
     pub(super) shipping_option_id: Option<String>,
-    /// Where it goes.
+    /// Destination.
     pub(super) destination: Destination,
-    /// Who pays duties and taxes: DDP with the order, DAP on delivery. With a shipping option, one of its
+    /// Payer of duties and taxes: DDP with the order, DAP on delivery. With a shipping option, one of its
     /// `incoterms`.
     #[arg(default = "DDP")]
     pub(super) incoterm: Incoterm,

@@ -96,7 +96,7 @@ async fn a_slip_is_corrected_and_said() {
     let check = async |query: &str, asked: &str, taken: &str| {
         let reply = world.call(SEARCH, json!({"query": query})).await;
         assert_ne!(ok(&reply)["total"], 0, "{query}");
-        let message = format!("{asked:?} is not in the shop; {taken:?} was taken");
+        let message = format!("{asked:?} is not in the shop; the search used {taken:?}");
         let warning = json!({"code": "WORD_CORRECTED", "message": message});
         assert_eq!(reply["warnings"], json!([warning]), "{query}");
     };

@@ -119,7 +119,7 @@ async fn a_power_bank_to_germany() {
         {
           "before": "[redacted]",
           "code": "SCALAR_WRAPPED",
-          "message": "a lone value was made a list of one",
+          "message": "a single value was wrapped in a list",
           "path": "/items",
           "severity": "retyped",
           "span": [

@@ -672,7 +672,7 @@ async fn other_real_orders_are_valid_pages() {
 #[test]
 fn only_a_summary_is_a_page() {
     let error = Session::read(&json!({"draft_order_id": "order_1"})).unwrap_err();
-    assert_eq!(error.to_string(), "this is no summary of a draft order");
+    assert_eq!(error.to_string(), "this is not a summary of a draft order");
 }
 
 /// An order that does not add up is not shown at all.
@@ -686,10 +686,10 @@ fn what_does_not_add_up_is_not_shown() {
         assert_eq!(ucp::checkout(&wrong, &PAGE).unwrap_err(), said);
         said.to_string()
     };
-    assert_snapshot!(refused(|it| it.total.amount += 1), @r#"the parts of the order do not make its total"#);
-    assert_snapshot!(refused(|it| it.lines[0].line_total.amount -= 1), @r#"the parts of the order do not make its lines"#);
+    assert_snapshot!(refused(|it| it.total.amount += 1), @r#"the parts of the order do not add up to its total"#);
+    assert_snapshot!(refused(|it| it.lines[0].line_total.amount -= 1), @r#"the parts of the order do not add up to its lines"#);
     assert_snapshot!(refused(|it| it.shipping.price.currency = "USD".to_owned()), @r#"amounts of EUR and USD cannot be added"#);
-    assert_snapshot!(refused(|it| it.due_on_delivery.amount = 1_779), @r#"the parts of the order do not make its total"#);
+    assert_snapshot!(refused(|it| it.due_on_delivery.amount = 1_779), @r#"the parts of the order do not add up to its total"#);
     assert_snapshot!(refused(|it| it.tax.amount = i64::MAX), @r#"the amount is too large"#);
 }
 

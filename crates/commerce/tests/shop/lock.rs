@@ -209,7 +209,7 @@ async fn another_cart_of_the_same_user_waits() {
     );
     let message = own["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("orders of other carts of this user"),
+        message.contains("orders of this user's other carts"),
         "{message}"
     );
     let others = order.by("u_2").call(&world, TOOL, stranger).await;
@@ -219,7 +219,7 @@ async fn another_cart_of_the_same_user_waits() {
         &json!({"reason": "stock", "held_by_user": 0}),
     );
     let message = others["error"]["message"].as_str().unwrap();
-    assert!(message.contains("others hold"), "{message}");
+    assert!(message.contains("other orders hold"), "{message}");
 }
 
 /// If one expiring lock does not free enough, the caller is told to wait for as many as it takes.

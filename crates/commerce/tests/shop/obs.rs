@@ -46,7 +46,7 @@ async fn the_record_of_the_call_is_the_event() {
           "before": "\"WARN\"",
           "code": "ENUM_ALIAS",
           "expected": "one of \"debug\", \"info\", \"warning\", \"error\"",
-          "message": "an alias of a value was read as the value",
+          "message": "an alias of a value was replaced by the value",
           "path": "/level",
           "severity": "normalised",
           "span": [

@@ -51,7 +51,7 @@ async fn a_payment_needs_the_user_twice() {
         "× ",
         "Total: EUR 109.99",
         "Shipping: ",
-        "Goes to: ",
+        "Ships to: ",
         "Can be paid until: 2026-11-16T12:15:00Z",
     ] {
         assert!(lines.contains(part), "{part} in {lines}");

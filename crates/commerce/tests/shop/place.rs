@@ -85,7 +85,7 @@ async fn what_is_no_place() {
     );
 }
 
-/// An item that its seller does not send to a country cannot be shipped there: the offer names the countries that it is
+/// An item that its seller does not send to a country cannot be sent there: the offer names the countries that it is
 /// sent to.
 #[tokio::test]
 async fn what_the_seller_does_not_send_there() {

@@ -228,14 +228,14 @@ async fn where_nobody_goes() {
           }
         ],
         "field": "/items",
-        "hint": "take the named items out, or see details.mitigations",
+        "hint": "remove the named items, or see details.mitigations",
         "mitigations": [
           "within Europe, a road service takes it",
           "buy it within the country or the continent"
         ],
         "retryable": false
       },
-      "message": "no carrier takes these goods to this destination"
+      "message": "no carrier accepts these goods for this destination"
     }
     "#);
     ok(&ask("SKU-0006-01", "DE").await);
@@ -314,15 +314,15 @@ async fn an_address_in_highland_scotland() {
       "warnings": [
         {
           "code": "COUNTRY_TO_CODE",
-          "message": "/address/country was brought into the form of its country"
+          "message": "/address/country was rewritten in the form that is usual in its country"
         },
         {
           "code": "TEXT_TIDIED",
-          "message": "/address/recipient was brought into the form of its country"
+          "message": "/address/recipient was rewritten in the form that is usual in its country"
         },
         {
           "code": "POSTAL_CODE_REWRITTEN",
-          "message": "/address/postal_code was brought into the form of its country"
+          "message": "/address/postal_code was rewritten in the form that is usual in its country"
         }
       ]
     }

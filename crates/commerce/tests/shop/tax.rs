@@ -603,7 +603,7 @@ async fn wrong_arguments() {
         "items": items, "quote_snapshot_id": "ev_1", "destination": {"country": "DE"},
     }))
     .await;
-    check(&reply, "INVALID_ARGUMENT", "/items", "give one of them");
+    check(&reply, "INVALID_ARGUMENT", "/items", "send one of them");
     let reply = estimate(json!({
         "items": [{"sku": "SKU-0001-01"}, {"sku": "SKU-9999-99"}], "destination": {"country": "DE"},
     }))
@@ -720,7 +720,7 @@ async fn what_is_too_old_is_refused() {
         "field": "/quote_snapshot_id",
         "old": {"amount": 4950, "currency": "EUR"},
         "expired_at": "2026-11-16T12:05:00Z",
-        "hint": "call pricing.get_realtime_quote again and give evidence.snapshot_id of its reply",
+        "hint": "call pricing.get_realtime_quote again and send the evidence.snapshot_id of its reply",
     });
     check_error(&reply, "PRICE_CHANGED", &details);
     let new = grounds(&world, &items, &destination, "EUR").await;

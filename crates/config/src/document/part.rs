@@ -141,7 +141,7 @@ fn unfit(
             unfit.push(Finding {
                 at: span.start,
                 key: key.clone(),
-                message: "it does not fit".to_owned(),
+                message: "the value is not valid".to_owned(),
                 expected: Some(node.form()),
                 suggestion: None,
             });
@@ -181,7 +181,7 @@ fn typed(
             let key = around.min_by_key(|(_, span)| span.len());
             let message = error.message().lines().next().unwrap_or_default();
             let (message, expected) = match message.strip_prefix("expected ") {
-                Some(expected) => ("it does not fit", Some(expected.to_owned())),
+                Some(expected) => ("the value is not valid", Some(expected.to_owned())),
                 None => (message, None),
             };
             let finding = Finding {

@@ -161,7 +161,7 @@ impl<'s> Node<'s> {
         if let Some(constants) = self.constants() {
             let quoted: Vec<String> = constants.iter().map(|name| format!("{name:?}")).collect();
             return match quoted.as_slice() {
-                [] => "a text".to_owned(),
+                [] => "a string".to_owned(),
                 [only] => only.clone(),
                 [first @ .., last] => format!("{} or {last}", first.join(", ")),
             };
@@ -219,7 +219,7 @@ impl<'s> Node<'s> {
             "number" => "a number",
             "array" => "a list",
             "object" => "a table",
-            _ => "a text",
+            _ => "a string",
         };
         format!("{word}{range}")
     }

@@ -5,25 +5,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::{PageUrl, Pause, Period};
 
-/// Questions that a user has to answer before a call runs.
+/// Approvals: questions that a person answers before a call runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Approvals {
-    /// The page on which a user answers, such as `https://shop.example.com/approvals/{id}`; `{id}` is replaced.
+    /// Address of the page on which a user answers, such as `https://shop.example.com/approvals/{id}`; `{id}` is
+    /// replaced.
     #[schemars(extend("x-flag" = "--approvals-url"))]
     pub url: Option<PageUrl>,
-    /// The time in which a question can be answered and its answer be used. A policy may say another.
+    /// Time in which an approval can be answered and used. A policy can set another value.
     pub valid_for: Period,
-    /// The most open questions of one user.
+    /// Maximum number of open approvals of one user.
     #[schemars(range(min = 1))]
     pub pending_max: usize,
-    /// The longest that a caller may wait for an answer.
+    /// Maximum time that a caller can wait for an answer.
     pub wait_max: Period,
-    /// The most callers that wait at once. One more is told at once that the user has not answered.
+    /// Maximum number of callers that wait. A further caller gets an answer at once: the user has not answered.
     pub waiting_max: usize,
-    /// The most callers that wait for the same user.
+    /// Maximum number of callers that wait for the same user.
     pub waiting_per_user_max: usize,
-    /// The time after a no in which nothing new is asked about the same tool, by whoever was declined or in the same session; at most a day.
+    /// Time after a "no" in which the same caller, or the same session, cannot ask a new question about the same
+    /// tool; at most one day.
     pub cool_down: Pause,
 }
 

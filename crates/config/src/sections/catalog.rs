@@ -6,21 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::NamePattern;
 
-/// The list of tools that models are shown, over MCP and in the words of providers; `docs/big-catalogs.md`.
+/// The list of tools that models are shown, over MCP and in the formats of providers; see `docs/big-catalogs.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CatalogView {
-    /// The facade: `search_tools`, `describe_tool` and `call_tool` in place of a long list. With `auto`, a caller sees it whose list
-    /// would be longer than the two settings below allow; with `on` every caller does; with `off` nobody does.
+    /// Facade: `search_tools`, `describe_tool` and `call_tool` replace a long list. `auto`: for callers whose list is
+    /// longer than the two settings below. `on`: for every caller. `off`: never.
     #[schemars(extend("x-live" = true))]
     pub facade: Facade,
-    /// The most tools of a list. A caller who may call more sees the facade.
+    /// Maximum number of tools in a list. A caller with more tools sees the facade.
     #[schemars(extend("x-live" = true))]
     pub listed_tools_max: usize,
-    /// The most tokens of a list, estimated as a quarter of its bytes. A caller whose list takes more sees the facade.
+    /// Maximum number of tokens in a list, estimated as a quarter of its bytes. A caller with a longer list sees the
+    /// facade.
     #[schemars(extend("x-live" = true))]
     pub listed_tokens_max: usize,
-    /// Tools that are listed beside the facade: names, in which `*` stands for any characters.
+    /// Tools that are listed in addition to the facade; `*` stands for any characters.
     #[schemars(extend("x-live" = true))]
     pub pinned: Vec<NamePattern>,
 }
@@ -49,15 +50,16 @@ impl Default for CatalogView {
     }
 }
 
-/// The size of answers that models are shown, over MCP and in the words of providers. Plain HTTP is not affected.
+/// Maximum size of answers that models are shown, over MCP and in the formats of providers. Plain HTTP is not
+/// affected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Results {
-    /// The most bytes of an answer, as JSON. A longer one is cut, and `fetch_rest` gives its other parts. Left out, answers are whole.
-    /// A token is about four bytes.
+    /// Maximum size of an answer, in bytes of JSON. A longer answer is cut, and `fetch_rest` returns the other parts.
+    /// By default answers are not cut. A token is about four bytes.
     #[schemars(range(min = 256), extend("x-live" = true))]
     pub bytes_max: Option<usize>,
-    /// Other sizes for some tools. The first rule that fits a tool counts for it.
+    /// Different sizes for some tools. The first rule that matches a tool is used.
     #[schemars(extend("x-live" = true))]
     pub rules: Vec<ResultRule>,
 }
@@ -74,25 +76,26 @@ pub struct ResultRule {
     pub bytes_max: Option<usize>,
 }
 
-/// A profile: the tools that some callers are offered. A caller has the first profile that fits; one whom none fits is offered all that the
-/// policy allows. A profile only takes away: no tool that the policy forbids is offered by it.
+/// A profile: the tools that some callers are offered. A caller gets the first profile that matches. A caller without
+/// a profile is offered everything that the policy allows. A profile only removes tools: it never offers one that the
+/// policy forbids.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Name of the profile, for people.
     pub name: String,
-    /// API keys that have it, by label or id; `*` stands for any characters. Each of the four lists that has entries has to fit; without any
-    /// of them the profile fits every caller.
+    /// API keys that get this profile, by label or id; `*` stands for any characters. If several of `keys`, `agents`,
+    /// `scopes` and `clients` are set, all of them must match. Without any of them the profile matches every caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// Agents that have it, by the id that their credential proves; `*` stands for any characters.
+    /// Agents that get this profile, by the id in their credential; `*` stands for any characters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// Scopes of which the credential holds one.
+    /// Scopes of which the credential must have one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// Names that MCP clients give themselves, such as `claude-code`; `*` stands for any characters. Anybody can use any name: it chooses what
-    /// is useful, and forbids nothing.
+    /// Names that MCP clients send, such as `claude-code`; `*` stands for any characters. A client can send any name,
+    /// so this is a convenience and not a protection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<String>,
     /// Tools that are offered, by name; `*` stands for any characters. Left out, all are.

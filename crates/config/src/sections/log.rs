@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::Period;
 
-/// The signed log.
+/// The signed evidence log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
-    /// The name of the log, such as `example.com/log`, for a data folder that has none yet. Left out, a random one
-    /// is drawn.
+    /// Name of the log, such as `example.com/log`. It is used when a new data folder is created. The default is a
+    /// random name.
     #[schemars(extend("x-flag" = "--log-origin"))]
     pub origin: Option<String>,
-    /// The time of silence after which another process may take over the signing.
+    /// Time after which another process takes over signing from a process that does not answer.
     pub lease: Period,
-    /// The time for which calls are answered while nothing can be signed. After it they are refused.
+    /// Time for which calls are still answered while the log cannot be signed. After it, calls are refused.
     pub signing_grace: Period,
 }
 

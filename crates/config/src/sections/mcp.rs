@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mcp {
-    /// The most sessions of clients of the eras before 2026-07-28. With some, their users can be asked there, but they
-    /// have to come back to the same process; with 0, each request stands alone.
+    /// Maximum number of sessions, for clients of the protocol versions before 2026-07-28. With sessions, the server
+    /// can ask their users questions, but they must return to the same process. With 0, every request is independent.
     #[schemars(extend("x-flag" = "--mcp-sessions"))]
     pub sessions_max: usize,
-    /// The most streams of clients that listen, but never more than a quarter of the connections. One more is
+    /// Maximum number of open event streams, and never more than a quarter of the connections. A further one is
     /// refused with HTTP 429.
     pub streams_max: usize,
-    /// The most streams of one caller; as many as there are sessions where that is more.
+    /// Maximum number of event streams of one caller, or the number of sessions if that is higher.
     pub streams_per_caller_max: usize,
-    /// Also offers the fixtures of the MCP conformance suite. Never for real use.
+    /// Offers the test tools of the MCP conformance suite as well. Not for production.
     #[schemars(extend("x-flag" = "--conformance"))]
     pub conformance: bool,
 }

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::Keep;
 
-/// How long the sealed arguments and answers of calls are kept, by the class that a tool declares.
+/// Retention of the sealed arguments and answers of calls, by the class that a tool declares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// The class `short`: look-ups and refusals, of no use soon.
+    /// Class `short`: look-ups and refusals.
     pub short: Keep,
-    /// The class `standard`: what an order rests on.
+    /// Class `standard`: quotes and other answers that orders depend on.
     pub standard: Keep,
-    /// The class `long`: what a dispute may ask for.
+    /// Class `long`: orders, payments and other records that a dispute may need.
     pub long: Keep,
 }
 

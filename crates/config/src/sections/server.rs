@@ -5,63 +5,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::{Listen, Period, WebUrl};
 
-/// The address of the server, its name for clients, and the bounds of all that arrives.
+/// The address of the server and the limits on everything that it receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
-    /// The address and port to listen on, or only the port on 127.0.0.1. A port of 0 takes any that is free.
-    /// Addresses that others reach need credentials.
+    /// Address and port to listen on; a port alone means 127.0.0.1. Port 0 takes any free port. An address that other
+    /// machines reach needs credentials.
     #[schemars(extend("x-flag" = "--listen"))]
     pub listen: Listen,
-    /// The address under which clients reach the server, such as `https://tools.example.com`, where that is another than
-    /// `listen`: behind a proxy, for instance.
+    /// Address under which clients reach the server, such as `https://tools.example.com`, if it differs from
+    /// `listen`, for example behind a proxy.
     #[schemars(extend("x-flag" = "--public-url"))]
     pub public_url: Option<WebUrl>,
-    /// Lets programs on this machine in without a credential, also when there are keys or issuers.
+    /// Lets programs on this machine call without a credential, even if keys or issuers are configured.
     #[schemars(extend("x-flag" = "--allow-anonymous-loopback"))]
     pub allow_anonymous_loopback: bool,
-    /// The longest request body, in bytes.
+    /// Maximum size of a request body, in bytes.
     #[schemars(range(min = 1024))]
     pub body_bytes_max: usize,
-    /// The memory, in bytes, that all bodies together may take while they arrive.
+    /// Maximum memory for all request bodies that are being received, in bytes.
     #[schemars(range(min = 1024))]
     pub arriving_bytes_max: usize,
-    /// The longest head of a request, in bytes: its line and all headers.
+    /// Maximum size of a request head (request line and headers), in bytes.
     #[schemars(range(min = 1024))]
     pub head_bytes_max: usize,
-    /// The most connections at once. One more waits until another ends.
+    /// Maximum number of connections. A further connection waits until another one closes.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections_max: usize,
-    /// The most connections of one address, but never more than three quarters of all. Its others wait until one of its own
-    /// ends. IPv6 addresses count by their first 64 bits. Behind a proxy all callers have one address.
+    /// Maximum number of connections of one address, and never more than three quarters of all. Further ones wait
+    /// until one of that address closes. IPv6 addresses count by their first 64 bits. Behind a proxy, all callers
+    /// have one address.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections_per_peer_max: usize,
-    /// The most requests of one caller that are open at once, but never more than three quarters of the connections. One
-    /// more is refused with `RATE_LIMITED`.
+    /// Maximum number of open requests of one caller, and never more than three quarters of the connections. A
+    /// further request is refused with `RATE_LIMITED`.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_caller_max: usize,
-    /// The most calls that run at once. One more is refused with `RATE_LIMITED`.
+    /// Maximum number of running calls. A further call is refused with `RATE_LIMITED`.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub calls_max: usize,
-    /// The most calls of one caller that run at once.
+    /// Maximum number of running calls of one caller.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub calls_per_caller_max: usize,
-    /// The most calls that wait for others at once: for a call with the same key, for a person, for their turn. While they
-    /// wait they do not count as running.
+    /// Maximum number of waiting calls: for a call with the same key, for a person, or for a free slot. A waiting
+    /// call does not count as running.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub waiting_calls_max: usize,
-    /// The most calls of one caller that wait for others at once.
+    /// Maximum number of waiting calls of one caller.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub waiting_calls_per_caller_max: usize,
-    /// The time that a client has to send a head or a body, and to take its answer.
+    /// Time that a client has to send a head or a body, and to receive its answer.
     pub read_timeout: Period,
-    /// The least of a body, in bytes, that arrives in a second, after `body_grace`.
+    /// Minimum speed of a body, in bytes per second, after `body_grace`.
     pub body_bytes_per_second_min: usize,
-    /// The time in which a body may arrive more slowly.
+    /// Time during which a body may be slower than `body_bytes_per_second_min`.
     pub body_grace: Period,
-    /// The time for which `/metrics` and `/readyz` answer with what the store has said last.
+    /// Cache time of the store's figures in `/metrics` and `/readyz`.
     pub store_figures_interval: Period,
-    /// The time that calls have to end after the server was told to stop.
+    /// Time that running calls have to finish when the server stops.
     pub drain: Period,
 }
 

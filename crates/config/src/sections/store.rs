@@ -11,12 +11,12 @@ use crate::value::{Period, StoreAddress};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
-    /// The folder of the keys, the newest checkpoint and, with SQLite, the data. Left out, it is the platform's data
-    /// folder.
+    /// Folder of the keys, the newest checkpoint and, with SQLite, the data. The default is the data folder of the
+    /// platform.
     #[schemars(extend("x-env" = "COUNTERSIGN_DATA", "x-flag" = "--data", "x-path" = true))]
     pub data: Option<PathBuf>,
-    /// The store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` without a password, `memory`, or `env:NAME` or
-    /// `file:PATH` where the whole address is a secret. Left out, it is `countersign.db` in the data folder.
+    /// Address of the store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` without a password, or `memory`. If the
+    /// address is a secret, write `env:NAME` or `file:PATH`. The default is `countersign.db` in the data folder.
     #[schemars(extend("x-env" = "COUNTERSIGN_STORE", "x-flag" = "--store", "x-path" = "scheme"))]
     pub url: Option<StoreAddress>,
     /// A store in a SQLite file: one machine, one process.
@@ -29,18 +29,18 @@ pub struct Store {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sqlite {
-    /// The room, in bytes, that the file system has to have. Below it nothing is written, and writes are refused.
+    /// Free disk space that must remain, in bytes. With less, writes are refused.
     pub disk_free_bytes_min: u64,
-    /// The most writes that wait for the writer. More wait for room.
+    /// Maximum number of writes that wait for the writer. Further ones wait before they enter the queue.
     #[schemars(range(min = 1))]
     pub jobs_waiting_max: usize,
-    /// The most records of plain reads that wait to be sealed. More make their callers wait.
+    /// Maximum number of records of reads that wait to be sealed. When it is reached, callers wait.
     #[schemars(range(min = 1))]
     pub drafts_waiting_max: usize,
-    /// The look-ups, and the longer reads, that are done at once.
+    /// Number of look-ups, and of longer reads, at the same time.
     #[schemars(range(min = 1, max = 256))]
     pub readers: usize,
-    /// The part of the file, in bytes, that the writer may hold in memory. Each reader holds a quarter of it.
+    /// Page cache of the writer, in bytes. Each reader has a quarter of it.
     #[schemars(range(min = 65536))]
     pub cache_bytes: usize,
 }
@@ -61,35 +61,34 @@ impl Default for Sqlite {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Postgres {
-    /// A file of certificates, as PEM, that the certificate of the server is verified with. Left out, the public roots
-    /// count.
+    /// File with certificates (PEM) that verify the certificate of the server. The default is the public roots.
     #[schemars(extend("x-path" = true))]
     pub ca_file: Option<PathBuf>,
-    /// The most connections of this process; at least two more than `lanes`.
+    /// Maximum number of connections of this process; at least two more than `lanes`.
     #[schemars(range(min = 3, max = 10_000))]
     pub connections_max: usize,
-    /// The transactions that commit calls at the same time. Each takes all the calls that wait.
+    /// Number of transactions that commit calls at the same time. Each takes all the calls that wait.
     #[schemars(range(min = 1, max = 64))]
     pub lanes: usize,
-    /// The most calls that one transaction commits.
+    /// Maximum number of calls in one transaction.
     #[schemars(range(min = 1, max = 10_000))]
     pub batch_max: usize,
-    /// The most calls and records that wait before their callers do.
+    /// Maximum number of queued calls and records. When it is reached, callers wait.
     #[schemars(range(min = 1))]
     pub queue_max: usize,
-    /// The time that connecting may take.
+    /// Timeout for connecting.
     pub connect_timeout: Period,
-    /// The time that a free connection is waited for.
+    /// Timeout for getting a free connection.
     pub acquire_timeout: Period,
-    /// The time that a statement may run.
+    /// Timeout of a statement.
     pub statement_timeout: Period,
-    /// The time that a statement may wait for a row that somebody else holds.
+    /// Timeout of a statement that waits for a locked row.
     pub lock_timeout: Period,
-    /// The time that the answer of a commit that was lost is looked for, before the caller is told that it is not
-    /// known.
+    /// Time to find out the result of a commit whose answer was lost. After it, the caller is told that the result is
+    /// unknown.
     pub doubt_limit: Period,
-    /// Takes a server that forgets commits when it crashes (`fsync` or `synchronous_commit` is off). For tests
-    /// and trials only: what was answered may be gone.
+    /// Accepts a PostgreSQL server that loses commits when it crashes (`fsync` or `synchronous_commit` is off). For
+    /// tests only: calls that were answered may be lost.
     pub accept_lossy_server: bool,
 }
 

@@ -9,21 +9,20 @@ use crate::value::WebUrl;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {
-    /// The filter of the log: a level such as `warn`, or a level and exceptions such as
-    /// `info,countersign::sequencer=debug`.
+    /// Log filter: a level such as `warn`, or a level with exceptions such as `info,countersign::sequencer=debug`.
     #[schemars(extend("x-env" = "COUNTERSIGN_LOG", "x-flag" = "--log", "x-live" = true))]
     pub log: String,
-    /// The form of the log. Left out, it is `text`, and `json` with `--json`.
+    /// Format of the log. The default is `text`, or `json` with `--json`.
     #[schemars(extend("x-flag" = "--log-format"))]
     pub log_format: Option<LogFormat>,
-    /// The OTLP collector that traces are sent to, such as `http://localhost:4318`. Left out, none are sent.
+    /// Address of the OTLP collector for traces, such as `http://localhost:4318`. By default no traces are sent.
     #[schemars(extend("x-env" = "OTEL_EXPORTER_OTLP_ENDPOINT", "x-flag" = "--otlp"))]
     pub otlp: Option<WebUrl>,
-    /// The share of the traces that begin here and are sent, from 0 to 1. A trace that a caller brings is sent where
-    /// the caller says so.
+    /// Share of new traces that are sent, from 0 to 1. A trace that a caller started is sent if the caller's sampling
+    /// flag is set.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-flag" = "--sample"))]
     pub sample: f64,
-    /// The version of the `GenAI` conventions that spans follow.
+    /// Version of the `GenAI` semantic conventions for spans.
     #[schemars(extend("x-flag" = "--genai-semconv"))]
     pub genai_semconv: Semconv,
 }

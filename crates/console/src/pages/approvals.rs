@@ -21,6 +21,10 @@ use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 use crate::shown::{self, Line};
 
+mod together;
+
+pub(crate) use together::answer_all;
+
 /// Maximum number of approvals in a list.
 const LISTED: usize = 100;
 
@@ -40,6 +44,17 @@ struct List {
     state: &'static str,
     #[serde(skip)]
     states: Vec<(&'static str, &'static str)>,
+    /// Questions of one shape that can be answered together.
+    #[serde(skip)]
+    groups: Vec<Group>,
+}
+
+/// Questions of one shape: the same tool, asked by the same actor, with the same parameters.
+struct Group {
+    shape: String,
+    tool: String,
+    actor: String,
+    count: usize,
 }
 
 /// A question of the list.
@@ -56,6 +71,8 @@ struct Row {
     state: &'static str,
     tone: &'static str,
     four_eyes: bool,
+    /// Who has said the first of two yeses.
+    first_by: String,
 }
 
 pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
@@ -63,6 +80,10 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
     let state = state.unwrap_or(ApprovalState::Pending);
     let path = format!("/v1/approvals?state={}&limit={LISTED}", state.as_str());
     let listed: Listed = visit.get(&path).await?;
+    if let Some(shape) = visit.asked("shape") {
+        return together::show(&visit, listed.approvals, shape).await;
+    }
+    let groups = together::groups(&visit, &listed.approvals);
     let rows = listed
         .approvals
         .iter()
@@ -75,6 +96,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
         approvals: listed.approvals,
         state: state.as_str(),
         states: ApprovalState::ALL.map(name).to_vec(),
+        groups,
     };
     answer::page(&visit, &page)
 }
@@ -100,6 +122,11 @@ fn row(visit: &Visit, approval: &Approval) -> Row {
         state: state_name(approval.state, visit),
         tone: tone(approval.state),
         four_eyes: approval.four_eyes,
+        first_by: approval
+            .confirmed
+            .as_ref()
+            .map(|first| first.by.id.clone())
+            .unwrap_or_default(),
     }
 }
 
@@ -184,11 +211,16 @@ pub(crate) async fn one(visit: Visit, Path(id): Path<String>) -> Result<Response
             .map(|digest| digest.to_string())
             .unwrap_or_default(),
         is_pending: approval.state == ApprovalState::Pending,
-        may_answer: approval.shown_digest.is_some() && visit.caller.proof != Proof::Loopback,
+        may_answer: may_answer(&visit, &approval),
         row,
         approval,
     };
     answer::page(&visit, &page)
+}
+
+/// True if the signed-in caller may answer a question; an unproved caller may not.
+fn may_answer(visit: &Visit, approval: &Approval) -> bool {
+    approval.shown_digest.is_some() && visit.caller.proof != Proof::Loopback
 }
 
 /// Answers a question: by the API, which knows who may, and to what.

@@ -14,10 +14,14 @@ use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
+use crate::shown::Difference;
 
+mod again;
 mod opened;
 mod view;
 
+use again::Again;
+pub(crate) use again::again;
 use opened::{Opened, OpenedNow, opened};
 pub(crate) use view::kind_of;
 use view::{Step, View, step, view, weight};
@@ -45,12 +49,15 @@ struct Page {
     records: Vec<ShownRecord>,
     #[serde(skip)]
     name: String,
+    /// Address of the session that the call is part of, where it is known.
+    session: Option<String>,
     #[serde(skip)]
     view: View,
     #[serde(skip)]
     history: Vec<Step>,
     opened: Option<Opened>,
     checked: Option<Checked>,
+    again: Option<Again>,
 }
 
 /// Result of a check of the evidence.
@@ -58,7 +65,7 @@ struct Page {
 struct Checked {
     mode: String,
     result: String,
-    differences: Vec<Value>,
+    differences: Vec<Difference>,
     #[serde(skip)]
     sentence: &'static str,
     #[serde(skip)]
@@ -77,7 +84,11 @@ pub(crate) async fn open(Path(id): Path<String>, posted: Posted) -> Result<Respo
     let reason = posted.get("reason").trim();
     let shown: OpenedNow = visit.post(&path, &json!({"reason": reason})).await?;
     let opened = opened(shown, visit.words);
-    let page = page(visit, &id, Some(opened), None).await?;
+    let mut page = page(visit, &id, Some(opened), None).await?;
+    let tool = page.view.tool.clone();
+    if let Some(opened) = &mut page.opened {
+        opened.offer_again(&tool);
+    }
     answer::page(visit, &page)
 }
 
@@ -101,7 +112,11 @@ pub(crate) async fn check(Path(id): Path<String>, posted: Posted) -> Result<Resp
     let checked = Checked {
         mode: mode.to_owned(),
         result: outcome.result,
-        differences: outcome.differences,
+        differences: outcome
+            .differences
+            .into_iter()
+            .map(Compared::told)
+            .collect(),
         sentence,
         is_good,
     };
@@ -126,7 +141,26 @@ pub(crate) async fn bundle(visit: Visit, Path(id): Path<String>) -> Result<Respo
 struct Outcome {
     result: String,
     #[serde(default)]
-    differences: Vec<Value>,
+    differences: Vec<Compared>,
+}
+
+/// A difference as the API tells it.
+#[derive(Deserialize)]
+struct Compared {
+    path: String,
+    recorded: Option<Value>,
+    computed: Option<Value>,
+}
+
+impl Compared {
+    fn told(self) -> Difference {
+        let text = |value: Option<Value>| value.as_ref().map(ToString::to_string);
+        Difference {
+            path: self.path,
+            before: text(self.recorded).unwrap_or_default(),
+            after: text(self.computed).unwrap_or_default(),
+        }
+    }
 }
 
 async fn page(
@@ -152,6 +186,7 @@ async fn page(
     let chosen = chosen
         .or_else(told_most)
         .ok_or_else(|| Stop::not_found(visit))?;
+    let session = session(visit, chosen.record.id.as_str()).await;
     let view = view(chosen, w);
     let history = records
         .iter()
@@ -166,10 +201,23 @@ async fn page(
     Ok(Page {
         frame: visit.frame(title, "calls").await,
         name: name.to_owned(),
+        session,
         history,
         view,
         records,
         opened,
         checked,
+        again: None,
     })
+}
+
+/// The session of a call.
+async fn session(visit: &Visit, evidence: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Strand {
+        session: String,
+    }
+    let path = format!("/v1/sessions/{}?limit=1", segment(evidence));
+    let found = visit.get::<Strand>(&path).await.ok()?;
+    Some(format!("/sessions/{}", segment(&found.session)))
 }

@@ -2,11 +2,9 @@
 
 use askama::Template;
 use axum::response::Response;
-use countersign::archive::{Resolution, Resolved};
-use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState};
 use http::StatusCode;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::answer::{self, Stop, see_other};
 use crate::frame::Frame;
@@ -25,7 +23,8 @@ struct Page {
     settled: bool,
 }
 
-#[derive(Serialize)]
+/// A call in doubt as the API lists it.
+#[derive(Deserialize, Serialize)]
 struct Doubt {
     user_id: String,
     tool: String,
@@ -33,81 +32,53 @@ struct Doubt {
     attempt: u32,
     request_id: String,
     claimed_at: String,
-    #[serde(skip)]
+    #[serde(default, skip_serializing)]
     moment: String,
 }
 
+#[derive(Deserialize)]
+struct Listed {
+    claims: Vec<Doubt>,
+}
+
 pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
-    let frame = visit.frame(visit.words.in_doubt_page, "doubts").await;
-    if !frame.is_operator {
-        return Err(Stop::forbidden(&visit));
+    let path = format!("/v1/claims?state=in_doubt&limit={LISTED}");
+    let mut listed: Listed = visit.get_as_operator(&path).await?;
+    for doubt in &mut listed.claims {
+        doubt.moment = shown::moment(&doubt.claimed_at);
     }
-    let rows = rows(&visit).await?;
-    let doubt = |row: &ClaimRow| Doubt {
-        user_id: row.scope.user_id.clone(),
-        tool: row.scope.tool.to_string(),
-        key: row.scope.key.to_string(),
-        attempt: row.attempt,
-        request_id: row.request_id.to_string(),
-        claimed_at: row.claimed_at.to_string(),
-        moment: shown::moment(&row.claimed_at.to_string()),
-    };
     let page = Page {
-        frame,
-        calls: rows.iter().map(doubt).collect(),
+        frame: visit.frame(visit.words.in_doubt_page, "doubts").await,
+        calls: listed.claims,
         settled: visit.asked("settled").is_some(),
     };
     answer::page(&visit, &page)
 }
 
-async fn rows(visit: &Visit) -> Result<Vec<ClaimRow>, Stop> {
-    let query = ClaimQuery {
-        state: Some(ClaimState::InDoubt),
-        user_id: None,
-        limit: LISTED,
-    };
-    let claims = visit.console.gateway.archive().claims(&query).await;
-    claims.map_err(|_| Stop::broken())
-}
-
-/// Settles a call. The archive asks for the scope and the reason, and keeps a record of both.
+/// Settles a call by the API, which asks for the scope and the reason, and keeps a record of both.
 pub(crate) async fn settle(posted: Posted) -> Result<Response, Stop> {
     let visit = &posted.visit;
-    let w = visit.words;
     let wrong = |message: &str| Stop::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", message);
-    if visit.status().await.server.is_none() {
-        return Err(Stop::forbidden(visit));
+    let attempt: Result<u32, _> = posted.get("attempt").parse();
+    let mut body = json!({
+        "user_id": posted.get("user"),
+        "tool": posted.get("tool"),
+        "key": posted.get("key"),
+        "attempt": attempt.map_err(|_| wrong(visit.words.not_in_doubt))?,
+        "outcome": "did_not_happen",
+        "reason": posted.get("reason"),
+    });
+    if posted.get("outcome") == "happened"
+        && let Some(members) = body.as_object_mut()
+    {
+        let given: Result<Value, _> = serde_json::from_str(posted.get("answer"));
+        let given = given.map_err(|_| wrong(visit.words.answer_no_json))?;
+        members.insert("outcome".to_owned(), "happened".into());
+        members.insert("answer".to_owned(), given);
     }
-    let rows = rows(visit).await?;
-    let is_meant = |row: &&ClaimRow| {
-        row.scope.key.to_string() == posted.get("key")
-            && row.scope.user_id == posted.get("user")
-            && row.scope.tool.as_str() == posted.get("tool")
-            && row.attempt.to_string() == posted.get("attempt")
-    };
-    let row = rows
-        .iter()
-        .find(is_meant)
-        .ok_or_else(|| wrong(w.not_in_doubt))?;
-    let resolution = match posted.get("outcome") {
-        "happened" => {
-            let answer: Result<Value, _> = serde_json::from_str(posted.get("answer"));
-            Resolution::Happened(answer.map_err(|_| wrong(w.answer_no_json))?)
-        }
-        _ => Resolution::DidNotHappen,
-    };
-    let (by, reason) = (&visit.caller.principal, posted.get("reason"));
-    let archive = visit.console.gateway.archive();
-    let resolved = archive.resolve_claim(&row.scope, row.attempt, resolution, by, reason);
-    match resolved.await {
-        Ok(Resolved::Settled(_)) => Ok(see_other("/in-doubt?settled=1")),
-        Ok(Resolved::Fenced(_) | Resolved::NotInDoubt(_) | Resolved::NoClaim) => {
-            Err(wrong(w.not_in_doubt))
-        }
-        Err(error) => {
-            let mut stop = Stop::new(StatusCode::FORBIDDEN, "FORBIDDEN", &error.to_string());
-            stop.hint = Some(w.for_operators_hint.to_owned());
-            Err(stop)
-        }
+    let settled: Value = visit.post("/v1/claims/settle", &body).await?;
+    if visit.wants_json {
+        return answer::json(&settled);
     }
+    Ok(see_other("/in-doubt?settled=1"))
 }

@@ -17,6 +17,9 @@ use crate::shown;
 /// Period in which calls with a code are looked for.
 const LOOKED_BACK: SignedDuration = SignedDuration::from_hours(24);
 
+/// Maximum number of listed kinds of failures.
+const LISTED_FAILURES: usize = 50;
+
 /// Maximum calls on the page of a code.
 const LISTED: usize = 10;
 
@@ -26,6 +29,23 @@ struct List {
     #[serde(skip)]
     frame: Frame,
     codes: Vec<Row>,
+    /// Errors by code, tool and version since the server began; there for operators.
+    failures: Vec<Failed>,
+}
+
+/// Errors of one code, tool and version.
+#[derive(Serialize)]
+struct Failed {
+    code: &'static str,
+    tool: String,
+    version: String,
+    count: u64,
+    since: String,
+    last: String,
+    #[serde(skip)]
+    since_text: String,
+    #[serde(skip)]
+    last_text: String,
 }
 
 #[derive(Serialize)]
@@ -56,7 +76,21 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
     let figures = frame
         .is_operator
         .then(|| visit.console.gateway.pulse().figures());
-    let counts = figures.unwrap_or_default().codes;
+    let figures = figures.unwrap_or_default();
+    let counts = figures.codes;
+    let now = visit.console.gateway.executor().now();
+    let failures = figures.failures.into_iter().take(LISTED_FAILURES);
+    let failures = failures.map(|one| Failed {
+        code: one.code,
+        tool: one.tool,
+        version: one.version,
+        count: one.count,
+        since_text: shown::moment(&one.first.to_string()),
+        last_text: shown::distance(&one.last.to_string(), now, visit.words),
+        since: one.first.to_string(),
+        last: one.last.to_string(),
+    });
+    let failures = failures.collect();
     let row = |code: ErrorCode| {
         let count = counts.get(code.as_str()).copied().unwrap_or_default();
         Row {
@@ -69,7 +103,12 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
         }
     };
     let codes = ErrorCode::ALL.into_iter().map(row).collect();
-    answer::page(&visit, &List { frame, codes })
+    let page = List {
+        frame,
+        codes,
+        failures,
+    };
+    answer::page(&visit, &page)
 }
 
 pub(crate) async fn one(visit: Visit, Path(code): Path<String>) -> Result<Response, Stop> {
@@ -82,7 +121,7 @@ pub(crate) async fn one(visit: Visit, Path(code): Path<String>) -> Result<Respon
     let page = One {
         frame: visit.frame(code.as_str(), "errors").await,
         code: code.as_str(),
-        html: docs::rendered(text(code)),
+        html: docs::rendered(text(code), "errors"),
         calls,
     };
     answer::page(&visit, &page)

@@ -3,9 +3,8 @@
 use askama::Template;
 use axum::response::Response;
 use countersign::contract::RecordKind;
-use countersign::ledger::LogQuery;
 use http::Method;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answer::{self, Stop};
@@ -35,15 +34,21 @@ struct Page {
     kinds: Vec<&'static str>,
 }
 
-#[derive(Serialize)]
+/// A record as the API lists it.
+#[derive(Deserialize, Serialize)]
 struct Act {
     at: String,
-    #[serde(skip)]
+    #[serde(default, skip_serializing)]
     moment: String,
-    kind: &'static str,
+    kind: String,
     evidence: String,
     user_id: String,
-    tool: String,
+    tool: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    records: Vec<Act>,
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
@@ -61,21 +66,13 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
         .find(|kind| kind.as_str() == asked);
     let mut acts = Vec::new();
     if frame.is_operator {
-        let query = LogQuery {
-            kind: Some(kind.unwrap_or(RecordKind::Access)),
-            limit: LISTED,
-            ..LogQuery::default()
-        };
-        let rows = visit.console.gateway.archive().list(&query).await;
-        let rows = rows.map_err(|_| Stop::broken())?;
-        acts.extend(rows.into_iter().map(|row| Act {
-            moment: shown::moment(&row.at.to_string()),
-            at: row.at.to_string(),
-            kind: row.kind.as_str(),
-            evidence: row.id.to_string(),
-            user_id: row.user_id,
-            tool: row.tool.unwrap_or_default(),
-        }));
+        let kind = kind.unwrap_or(RecordKind::Access).as_str();
+        let path = format!("/v1/evidence?kind={kind}&limit={LISTED}");
+        let listed: Listed = visit.get(&path).await?;
+        acts = listed.records;
+        for act in &mut acts {
+            act.moment = shown::moment(&act.at);
+        }
     }
     let number = |name: &str| status.signing.get(name).and_then(Value::as_u64);
     let records = number("checkpoint_size").unwrap_or_default();

@@ -2,9 +2,8 @@
 
 use askama::Template;
 use axum::response::Response;
-use countersign::contract::ToolSpec;
-use countersign_gateway::policy::Review;
-use serde::Serialize;
+use countersign_gateway::policy::OTHERS;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::{self, Stop};
 use crate::frame::Frame;
@@ -18,15 +17,46 @@ struct Page {
     review: Review,
     #[serde(skip)]
     tools: Vec<Row>,
-    #[serde(skip)]
-    warnings: Vec<String>,
     /// The file, as it was written; empty where there is none.
     text: String,
 }
 
+/// The policy as the API shows it.
+#[derive(Deserialize)]
+struct Shown {
+    review: Review,
+    text: String,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Review {
+    policy: String,
+    tools: Vec<Tool>,
+    warnings: Vec<Warning>,
+    #[serde(flatten)]
+    more: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Tool {
+    name: String,
+    effect: String,
+    callable: bool,
+    needs: Vec<Vec<String>>,
+    confirmed: bool,
+    agents: Vec<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Warning {
+    message: String,
+    #[serde(flatten)]
+    more: serde_json::Map<String, serde_json::Value>,
+}
+
 struct Row {
     name: String,
-    effect: &'static str,
+    effect: String,
     callable: bool,
     confirmed: bool,
     needs: String,
@@ -34,37 +64,28 @@ struct Row {
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
-    let frame = visit.frame(visit.words.policy, "policy").await;
-    if !frame.is_operator {
-        return Err(Stop::forbidden(&visit));
-    }
-    let gateway = &visit.console.gateway;
-    let entries = gateway.executor().catalog().list();
-    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
-    let policy = gateway.identity().policy().current();
-    let review = policy.review(&specs);
+    let Shown { review, text } = visit.get_as_operator("/v1/policy").await?;
     let any_of = |needs: &[Vec<String>]| {
         let each = needs.iter().map(|one_of| one_of.join(" | "));
         each.collect::<Vec<_>>().join(", ")
     };
     let tools = review.tools.iter().map(|tool| Row {
         name: tool.name.clone(),
-        effect: tool.effect,
+        effect: tool.effect.clone(),
         callable: tool.callable,
         confirmed: tool.confirmed,
         needs: any_of(&tool.needs),
-        agents: tool.agents.join(", "),
+        agents: match tool.agents.as_slice() {
+            // No entry names an agent, so every agent is one of the others.
+            [only] if only == OTHERS => visit.words.any.to_owned(),
+            named => named.join(", "),
+        },
     });
     let page = Page {
+        frame: visit.frame(visit.words.policy, "policy").await,
         tools: tools.collect(),
-        warnings: review
-            .warnings
-            .iter()
-            .map(|warning| warning.message.clone())
-            .collect(),
-        text: policy.text().to_owned(),
+        text,
         review,
-        frame,
     };
     answer::page(&visit, &page)
 }

@@ -51,7 +51,17 @@ async fn found(visit: &Visit, asked: &str) -> Option<String> {
     if let Some(record) = is_there(format!("/v1/evidence/{name}")).await {
         let record: Value = record.read().ok()?;
         let id = record.pointer("/record/id").and_then(Value::as_str)?;
-        return Some(format!("/calls/{}", segment(id)));
+        // What a call has made is looked for by people who ask what happened, not how.
+        let is_record = asked == id || asked.starts_with("sha256:");
+        let page = if is_record { "calls" } else { "cases" };
+        let name = if is_record { segment(id) } else { name };
+        return Some(format!("/{page}/{name}"));
+    }
+    if is_there(format!("/v1/sessions/{name}?limit=1"))
+        .await
+        .is_some()
+    {
+        return Some(format!("/sessions/{name}"));
     }
     let of_user = visit.calls(&[("user", asked)], 1).await.ok()?;
     (!of_user.calls.is_empty()).then(|| format!("/calls?user={name}"))

@@ -21,6 +21,8 @@ use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 use crate::shown::{self, Line};
 
+mod copy;
+
 /// The forms in which a tool is listed for a model, with their names for people.
 const FORMATS: [(&str, &str); 6] = [
     ("openai", "OpenAI"),
@@ -63,8 +65,8 @@ struct Work {
     user: String,
     may_name_user: bool,
     reply: Option<Reply>,
-    curl: String,
-    cli: String,
+    /// The same call in other languages, each with its name.
+    copies: Vec<(&'static str, String)>,
 }
 
 /// A reply, taken apart for people.
@@ -174,8 +176,7 @@ async fn page(
         dry_run: filled.dry_run,
         user: filled.user.clone(),
         may_name_user: visit.caller.principal.may_act_for_others,
-        curl: curl(&spec, &filled, &visit.url),
-        cli: cli(&spec, &filled),
+        copies: copy::all(&spec, &filled, &visit.url),
         reply: reply.map(|reply| taken_apart(&reply, &issues)),
     };
     Ok(Page {
@@ -305,53 +306,5 @@ fn changed(issue: &Issue) -> Change {
             .map(ToString::to_string)
             .unwrap_or_default(),
         message: issue.message.clone(),
-    }
-}
-
-/// The same call by `curl`. The key is the caller's own, so only its place is written.
-fn curl(spec: &ToolSpec, filled: &Filled, url: &str) -> String {
-    let mut body = json!({"arguments": filled.arguments});
-    if let Some(raw) = &filled.raw {
-        body = json!({"arguments": raw});
-    }
-    if let (true, Some(members)) = (filled.dry_run, body.as_object_mut()) {
-        members.insert("dry_run".to_owned(), true.into());
-    }
-    let body = quoted(&body.to_string());
-    format!(
-        "curl {url}/v1/tools/{} \\\n  -H \"Authorization: Bearer $COUNTERSIGN_KEY\" \\\n  -d {body}",
-        spec.name
-    )
-}
-
-fn cli(spec: &ToolSpec, filled: &Filled) -> String {
-    let arguments = filled
-        .raw
-        .clone()
-        .unwrap_or_else(|| filled.arguments.to_string());
-    let dry_run = if filled.dry_run { " --dry-run" } else { "" };
-    let user = match filled.user.as_str() {
-        "" | "u_local" => String::new(),
-        user => format!(" --user {}", quoted(user)),
-    };
-    format!(
-        "countersign call {}{user}{dry_run} --args {}",
-        spec.name,
-        quoted(&arguments)
-    )
-}
-
-/// A text as one word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn a_shell_reads_one_word() {
-        assert_eq!(quoted("a'b $(x)"), r"'a'\''b $(x)'");
     }
 }

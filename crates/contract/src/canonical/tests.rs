@@ -187,11 +187,11 @@ fn refusals_name_their_place() {
     for (input, expected) in [
         (
             r#"{"a": {"b": 1, "b": 1}}"#,
-            r#"the member "/a/b" stands there twice; send it once"#,
+            r#"the member "/a/b" is there twice; send it once"#,
         ),
         (
             r#"{"b": 1, "a": 2, "\u0062": 3}"#,
-            r#"the member "/b" stands there twice; send it once"#,
+            r#"the member "/b" is there twice; send it once"#,
         ),
         (
             r#"[{"x/y~": "\ud800"}]"#,
@@ -211,7 +211,7 @@ fn refusals_name_their_place() {
         ),
         (
             r#"{"a": {}, "b": [1, 1e400]}"#,
-            r#"the number 1e400 at "/b/1" is too large for a double; send it as a text"#,
+            r#"the number 1e400 at "/b/1" is too large for a double; send it as a string"#,
         ),
         (
             r#"{"a": [1 2]}"#,

@@ -5,49 +5,49 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::id::SnapshotId;
 
-/// An earlier record that a call rests on or looked at.
+/// A link to an earlier record that a call depends on or looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// The name of the record.
+    /// Id of the earlier record.
     pub id: SnapshotId,
-    /// The hash of its leaf, so that the name cannot be given to another record later.
+    /// Hash of its leaf, so that the id cannot be given to another record later.
     pub leaf: Digest,
-    /// What the call did with it. Absent in version 1, which did not say.
+    /// Use of the earlier record. Missing in version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<LinkRole>,
-    /// That the linked answer was fresh when the call used it. Only with [`LinkRole::RestsOn`], and only where the
-    /// linked answer has a window.
+    /// Claim that the linked answer was valid when the call used it. Only with [`LinkRole::RestsOn`], and only if the
+    /// linked answer has a validity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<Freshness>,
 }
 
-/// What a call did with an earlier record. Closed.
+/// Use of an earlier record by a call. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LinkRole {
-    /// The answer depends on it.
+    /// The answer depends on the earlier answer.
     RestsOn,
-    /// The call read it, and its answer does not depend on it being fresh: a refusal, a dispute bundle, a
-    /// payment under a lock.
+    /// The call read it, but its answer does not depend on its validity: a refusal, a dispute bundle, a payment under
+    /// a lock.
     LookedAt,
 }
 
-/// When an earlier answer was used, and until when it could be.
+/// Time at which an earlier answer was used, and the end of its validity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Freshness {
-    /// When the call used it, RFC 3339, by the clock of the gateway that ran the call.
+    /// Time of use, RFC 3339, by the clock of the gateway that ran the call.
     pub at: String,
-    /// The end of its window, RFC 3339: `reply.valid_until` of the linked record.
+    /// End of its validity, RFC 3339: `reply.valid_until` of the linked record.
     pub until: String,
 }
 
 impl Link {
-    /// A link to a record that the call looked at.
+    /// Creates a link to a record that the call looked at.
     pub const fn looked_at(id: SnapshotId, leaf: Digest) -> Self {
         Self {
             id,
@@ -57,7 +57,7 @@ impl Link {
         }
     }
 
-    /// A link to a record that the call rests on, and that has no window.
+    /// Creates a link to a record that the call depends on and that has no end of validity.
     pub const fn rests_on(id: SnapshotId, leaf: Digest) -> Self {
         Self {
             id,

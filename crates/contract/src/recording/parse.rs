@@ -96,7 +96,7 @@ pub enum Fault {
         found: u64,
     },
     /// Something stands behind the last line.
-    #[error("nothing may stand behind the line {{\"end\": …}}")]
+    #[error("no line may follow the line {{\"end\": …}}")]
     BehindEnd,
     /// The file was cut off.
     #[error("the line {{\"end\": …}} is missing: the file was cut off")]

@@ -104,13 +104,13 @@ pub enum Error {
     #[error("an agent cannot answer an approval; the user has to")]
     Agent,
     /// The principal may see the question, but not answer it. Usually a credential of another user, without the scope.
-    #[error("only the user who is asked, or somebody with the scope {SCOPE_ANSWER}, may answer")]
+    #[error("only the user who is asked, or an approver with the scope {SCOPE_ANSWER}, may answer")]
     NotTheirs,
     /// The first of two approvers tried to be the second as well.
-    #[error("the second approver has to be somebody else")]
+    #[error("the second approver has to be a different person")]
     SameApprover,
     /// The caller tried to be one of the two approvers.
-    #[error("whoever made the call cannot be one of its two approvers")]
+    #[error("the caller cannot be one of the two approvers")]
     Asker,
     /// The answer is for another rendering than the current one. Usually the first of two approvers has narrowed the
     /// call meanwhile.

@@ -123,7 +123,10 @@ impl StoredApprovals {
             tokio::time::sleep(TIDY_EVERY).await;
             if let Err(error) = self.expire(REMOVED_MAX).await {
                 let error = error_text(&error);
-                tracing::warn!(error, "approvals that are over are not removed");
+                tracing::warn!(
+                    error,
+                    "expired approvals could not be removed; this is retried"
+                );
             }
         }
     }

@@ -28,7 +28,10 @@ impl StoredApprovals {
         };
         if let Err(error) = self.record_refusal(id, by, reason).await {
             let error = error_text(&error);
-            tracing::error!(error, "a refused answer to an approval has no record");
+            tracing::error!(
+                error,
+                "a refused answer to an approval could not be recorded"
+            );
         }
     }
 

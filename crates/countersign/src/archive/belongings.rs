@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Archive;
 use crate::BoxFuture;
 use crate::ledger::{self, DocumentKey};
@@ -17,6 +19,10 @@ pub trait Belongings: Send + Sync {
         &'a self,
         user_id: &'a str,
     ) -> BoxFuture<'a, Result<Vec<DocumentKey>, ledger::Error>>;
+
+    /// True if the store contradicts an act that the log has a record of, such as the end of a key: somebody has put an
+    /// old document back.
+    fn contradicts<'a>(&'a self, act: &'a Value) -> BoxFuture<'a, Result<bool, ledger::Error>>;
 
     /// Called after some were erased, so that nothing in memory outlives them.
     fn are_gone(&self) -> BoxFuture<'_, Result<(), ledger::Error>>;

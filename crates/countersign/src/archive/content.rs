@@ -20,11 +20,11 @@ pub enum Content {
     Erased,
 }
 
-/// Differences between a stored record and its leaf. The usual cause is that somebody has changed the store.
+/// Differences between a stored record and its leaf. The usual cause is a change of the store outside of the program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Tampering {
     /// The leaf is not a record.
-    #[error("its leaf is no record")]
+    #[error("its leaf is not a record")]
     Leaf,
     /// A column of the row differs from the leaf.
     #[error("its row has another {0} than its leaf")]
@@ -36,7 +36,7 @@ pub enum Tampering {
         index: u64,
     },
     /// There is a payload, but the leaf names none.
-    #[error("it has a payload, and its leaf knows none")]
+    #[error("it has a payload, but its leaf names none")]
     PayloadUnexpected,
     /// The payload's digest differs from the one in the leaf.
     #[error("its payload has the digest {found}, not {expected}")]
@@ -50,7 +50,7 @@ pub enum Tampering {
     #[error("its payload does not open with the key of its user")]
     Sealed,
     /// The sealed bytes are not a payload.
-    #[error("what was sealed is no payload")]
+    #[error("the sealed content is not a payload")]
     NotAPayload,
     /// A value differs from the one that the leaf commits to.
     #[error("its {0} is not what its leaf commits to")]

@@ -101,7 +101,8 @@ impl Archive {
             let record = self.record_of_user(&stored).await?;
             records.push((stored, record));
         }
-        let access = self.write_recorded(&records, wanted).await?;
+        let access = self.write_accesses(&records, wanted.by, wanted.reason, "record");
+        let access = access.await?;
         let mut left_out = LeftOut::default();
         let mut open = Vec::new();
         for (stored, record) in records {
@@ -161,10 +162,13 @@ impl Archive {
         Ok(open_call(record, payload, catalog, left_out))
     }
 
-    async fn write_recorded(
+    /// Records that these payloads are about to be opened.
+    pub(super) async fn write_accesses(
         &self,
         records: &[(StoredRecord, EvidenceRecord)],
-        wanted: Recorded<'_>,
+        by: &Principal,
+        reason: &str,
+        event: &'static str,
     ) -> Result<Vec<SnapshotId>, Error> {
         let with_payload = records
             .iter()
@@ -178,9 +182,9 @@ impl Archive {
                 kind: RecordKind::Access,
                 user_id: "",
                 keys: None,
-                by: wanted.by,
-                about: json!({"event": "record", "records": ids}),
-                reason: &reason::checked(wanted.reason)?,
+                by,
+                about: json!({"event": event, "records": ids}),
+                reason: &reason::checked(reason)?,
             };
             let entry = self.entry(&deed).await?;
             access.push(entry.id.clone());

@@ -22,16 +22,20 @@ use crate::ledger::{self, Head, Leaf};
 mod batch;
 mod earlier;
 mod finding;
+mod gone;
 mod marks;
 mod not_checked;
 mod records;
+mod state;
 
 use batch::{Batch, Hashed};
 use earlier::Begun;
 pub use earlier::EarlierLog;
 pub use finding::{Fault, Finding, Whose};
+use gone::Gone;
 use marks::Marks;
 pub use not_checked::NotChecked;
+use state::State;
 
 /// Depth of a verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -167,6 +171,15 @@ impl Archive {
             let begun = std::mem::take(&mut found.begun);
             found.earlier = earlier::check(self, begun, &whole(&writer), &mut found).await?;
         }
+        let mut late = std::mem::take(&mut found.gone).faults();
+        late.extend(std::mem::take(&mut found.state).faults(self).await?);
+        // A record that is not what it was says nothing about state.
+        let doubted: BTreeSet<_> = found.findings.iter().map(|finding| finding.index).collect();
+        for finding in late {
+            if !doubted.contains(&finding.index) {
+                found.push(finding);
+            }
+        }
         found.leave_open(verification, start);
         Ok(found.report(self, start, &head, &marks, &writer))
     }
@@ -274,6 +287,8 @@ pub(super) struct Found {
     before: u64,
     payloads: u64,
     payloads_gone: u64,
+    gone: Gone,
+    state: State,
     not_checked: BTreeSet<NotChecked>,
     /// Records that begin this log as the continuation of another one, until the whole tree is known.
     begun: Vec<Begun>,

@@ -72,7 +72,7 @@ impl FieldType {
         if matches!(self.kind, ValueKind::Integer | ValueKind::Number) {
             self.accepts_one(bound)
         } else {
-            Err("`min` and `max` bound a number, but the field is none")
+            Err("`min` and `max` are for numbers, but the field is not a number")
         }
     }
 
@@ -83,7 +83,7 @@ impl FieldType {
                 self.kind,
                 ValueKind::String | ValueKind::Uri | ValueKind::AttachmentReference
             ),
-            "`min_length`, `max_length` and `pattern` bound a text, but the field is none",
+            "`min_length`, `max_length` and `pattern` are for strings, but the field is not a string",
         )
     }
 
@@ -104,7 +104,7 @@ impl FieldType {
     pub const fn truncates(&self) -> Checked {
         require(
             matches!(self.kind, ValueKind::Integer),
-            "`truncate` cuts a decimal to an integer, but the field is none",
+            "`truncate` is for integers, but the field is not an integer",
         )
     }
 
@@ -193,7 +193,7 @@ impl FieldType {
             }
             members = rest;
         }
-        Err("the text is no member of the enum, as it is spelt in JSON")
+        Err("the text is not a value of the enum, as it is spelt in JSON")
     }
 }
 

@@ -69,7 +69,7 @@ impl Plan {
             match source.currency.read(value, source.unit) {
                 Ok(money) => Some(source.direction.signed(money)),
                 Err(error) => {
-                    tracing::warn!(%error, "an answer does not say what was spent");
+                    tracing::warn!(%error, "the tool's answer has no readable amount at the budget's pointer; the reserved amount is counted");
                     None
                 }
             }

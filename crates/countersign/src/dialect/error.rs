@@ -90,6 +90,9 @@ pub enum DecodeError {
         /// The contradiction.
         what: &'static str,
     },
+    /// A text ends inside thinking, or inside a call whose name has not arrived.
+    #[error("the text ends before its call does; raise the token limit and ask again")]
+    CutOff,
     /// The message has more calls than the maximum.
     #[error("the message has more than {CALLS_MAX} calls")]
     TooManyCalls,
@@ -112,6 +115,7 @@ impl From<&DecodeError> for ErrorCode {
             | DecodeError::Expected { .. }
             | DecodeError::Unsupported { .. }
             | DecodeError::Contradiction { .. }
+            | DecodeError::CutOff
             | DecodeError::TooManyCalls => Self::InvalidArgument,
             DecodeError::Provider { .. } => Self::UpstreamError,
         }
@@ -134,6 +138,7 @@ impl From<&DecodeError> for ErrorBody {
             | DecodeError::Contradiction { path, .. } => body.field(path.clone()),
             DecodeError::TooLarge { .. }
             | DecodeError::NotJson { .. }
+            | DecodeError::CutOff
             | DecodeError::TooManyCalls => body,
         }
     }

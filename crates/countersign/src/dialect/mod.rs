@@ -19,6 +19,7 @@ mod mcp;
 mod openai_chat;
 mod openai_responses;
 pub mod stub;
+pub mod written;
 
 use std::fmt;
 use std::str::FromStr;
@@ -77,18 +78,21 @@ pub enum Dialect {
     Gemini,
     /// The Model Context Protocol, seen from the server.
     Mcp,
+    /// Calls that a model wrote as text; see [`written`].
+    Text,
     /// The dialect of the scripted provider.
     Stub,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::OpenAi,
         Self::OpenAiResponses,
         Self::Anthropic,
         Self::Gemini,
         Self::Mcp,
+        Self::Text,
         Self::Stub,
     ];
 
@@ -100,6 +104,7 @@ impl Dialect {
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
             Self::Mcp => "mcp",
+            Self::Text => "text",
             Self::Stub => "stub",
         }
     }
@@ -131,7 +136,7 @@ impl Dialect {
     /// The calls of a model's whole message, in its order.
     ///
     /// Takes the provider's whole answer as well as the message inside it. Text is never an
-    /// argument of a call, so a message without calls is an empty list.
+    /// argument of a call, so a message without calls is an empty list. Only [`Dialect::Text`] looks for calls in it.
     pub fn calls(self, message: &str) -> Result<Vec<ProviderCall>, DecodeError> {
         self.wire().calls(&Node::parse(message)?)
     }
@@ -142,6 +147,14 @@ impl Dialect {
         let text = message.to_string();
         let node = Node::parse_as(&text, Provenance::Reserialised)?;
         self.wire().calls(&node)
+    }
+
+    /// The model's name in a provider's whole answer; `None` if the message stands alone.
+    pub fn model(self, answer: &str) -> Option<String> {
+        let node = Node::parse(answer).ok()?;
+        let members = node.object().ok()?;
+        let name = |name| members.text(name).ok().flatten();
+        name("model").or_else(|| name("modelVersion"))
     }
 
     /// Joins the deltas of a streamed message.
@@ -177,6 +190,7 @@ impl Dialect {
             Self::Anthropic => &anthropic::Anthropic,
             Self::Gemini => &gemini::Gemini,
             Self::Mcp => &mcp::Mcp,
+            Self::Text => &written::Text,
             Self::Stub => &stub::Stub,
         }
     }
@@ -190,7 +204,9 @@ impl fmt::Display for Dialect {
 
 /// The error for a text that is not the name of a dialect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no dialect; use openai, openai-responses, anthropic, gemini, mcp or stub")]
+#[error(
+    "{0:?} is not a dialect; use openai, openai-responses, anthropic, gemini, mcp, text or stub"
+)]
 pub struct UnknownDialect(pub String);
 
 impl FromStr for Dialect {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::call::{self, Provenance, ProviderCall, RawText};
 use super::error::DecodeError;
 use super::raw::Node;
+use super::written::{self, TextStream};
 use super::{CALLS_MAX, Dialect, MESSAGE_BYTES_MAX};
 
 /// Takes the events of one streamed message and gives its calls.
@@ -34,6 +35,8 @@ use super::{CALLS_MAX, Dialect, MESSAGE_BYTES_MAX};
 pub struct CallStream {
     dialect: Dialect,
     joiner: Joiner,
+    /// For [`Dialect::Text`], whose calls are found in the text.
+    written: TextStream,
 }
 
 /// Something that one event brought.
@@ -78,6 +81,7 @@ impl CallStream {
         Self {
             dialect,
             joiner: Joiner::default(),
+            written: TextStream::default(),
         }
     }
 
@@ -91,12 +95,18 @@ impl CallStream {
                 .wire()
                 .push(&Node::parse(event)?, &mut self.joiner)?;
         }
+        if self.dialect == Dialect::Text {
+            return Ok(self.written.advance(&self.joiner.text));
+        }
         Ok(std::mem::take(&mut self.joiner.events))
     }
 
     /// The calls. A call without a name cannot be looked up and is an error.
     pub fn finish(self) -> Result<StreamEnd, DecodeError> {
-        self.joiner.finish()
+        match self.dialect {
+            Dialect::Text => self.joiner.finish_text(),
+            _ => self.joiner.finish(),
+        }
     }
 }
 
@@ -108,6 +118,8 @@ pub(super) struct Joiner {
     bytes: usize,
     stop_reason: Option<String>,
     ended: bool,
+    /// The text of a message whose calls are written in it.
+    text: String,
 }
 
 /// The dialect's name for the call that an event is about.
@@ -341,6 +353,27 @@ impl Joiner {
                 text: call.arguments.text.clone(),
             });
         }
+    }
+
+    /// Adds to the text.
+    pub(super) fn write(&mut self, text: &str) -> Result<(), DecodeError> {
+        let bytes = self.text.len() + text.len();
+        if bytes > MESSAGE_BYTES_MAX {
+            return Err(DecodeError::TooLarge { bytes });
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    fn finish_text(self) -> Result<StreamEnd, DecodeError> {
+        let cut = self.stop_reason.as_deref().is_some_and(call::is_cut);
+        let mut written = written::read(&self.text, None)?;
+        call::mark_cut(&mut written.calls, self.stop_reason.as_deref());
+        Ok(StreamEnd {
+            calls: written.calls,
+            stop_reason: self.stop_reason,
+            truncated: cut || written.truncated || !self.ended,
+        })
     }
 
     fn finish(self) -> Result<StreamEnd, DecodeError> {

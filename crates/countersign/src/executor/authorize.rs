@@ -4,15 +4,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_args::Arguments;
 use countersign_contract::{Actor, ErrorBody, ErrorCode};
+use serde_json::Value;
 
+use super::bind::has_long_decimal;
 use super::call::CallParts;
 use super::envelope::is_name;
 use super::resolve::Resolved;
 use super::stop::Stop;
 use super::trail::Trail;
 use super::{Executor, gateway_fault};
-use crate::authorize::{DERIVE_WINDOW, Decision, UnkeyedWrites, Verdict};
+use crate::authorize::{Conditions, DERIVE_WINDOW, Decision, Facts, Stage, UnkeyedWrites, Verdict};
 use crate::catalog::Entry;
 use crate::context::Request;
 use crate::principal::Principal;
@@ -32,6 +35,8 @@ pub(super) struct Allowed {
     pub(super) cool_down: Option<Duration>,
     pub(super) unkeyed_writes: Option<UnkeyedWrites>,
     pub(super) unkeyed_window: Duration,
+    /// Rules of the policy that look at the call; the step that binds the arguments decides the rest of them.
+    pub(super) conditions: Option<Arc<dyn Conditions>>,
 }
 
 impl Executor {
@@ -49,7 +54,7 @@ impl Executor {
         let tool = entry.name().to_string();
         let (code, message, hint) = match decision.verdict {
             Verdict::Allow => {
-                let allowed = Allowed {
+                let mut allowed = Allowed {
                     entry,
                     request,
                     call,
@@ -59,7 +64,9 @@ impl Executor {
                     cool_down: decision.cool_down,
                     unkeyed_writes: decision.unkeyed_writes,
                     unkeyed_window: decision.unkeyed_window.unwrap_or(DERIVE_WINDOW),
+                    conditions: decision.conditions,
                 };
+                allowed.judge(Stage::Call, None, trail)?;
                 return Ok(Box::new(allowed));
             }
             Verdict::Unauthorized { hint } => {
@@ -90,6 +97,80 @@ impl Executor {
             decision.verdict = Verdict::Forbid { hint };
         }
         Ok(decision)
+    }
+
+    /// True if a rule that needs nothing of a call denies the tool to this principal now.
+    pub(super) fn is_ruled_out(
+        &self,
+        decision: &Decision,
+        principal: &Principal,
+        entry: &Entry,
+    ) -> bool {
+        let Some(conditions) = &decision.conditions else {
+            return false;
+        };
+        let names_user = principal.may_act_for_others;
+        let facts = Facts {
+            principal,
+            user_id: (!names_user).then_some(&*principal.user_id),
+            tool: entry.spec(),
+            upstream: entry.tool().upstream(),
+            now: self.parts.clock.now(),
+            session_id: None,
+            currency: None,
+            dry_run: false,
+            arguments: &Value::Null,
+            is_exact: true,
+        };
+        let judgement = conditions.judge(Stage::Listing, &facts);
+        judgement.denial.is_some()
+    }
+}
+
+impl Allowed {
+    /// Decides the conditional rules of a stage, and makes the call subject to what they say.
+    pub(super) fn judge(
+        &mut self,
+        stage: Stage,
+        arguments: Option<&Arguments>,
+        trail: &mut Trail,
+    ) -> Result<(), Stop> {
+        let Some(conditions) = self.conditions.clone() else {
+            return Ok(());
+        };
+        let value = arguments.map_or(Value::Null, Arguments::to_value);
+        let request = &self.request;
+        let judgement = conditions.judge(
+            stage,
+            &Facts {
+                principal: &named(&self.call.principal, request),
+                user_id: Some(&request.user_id),
+                tool: self.entry.spec(),
+                upstream: self.entry.tool().upstream(),
+                now: trail.facts.at,
+                session_id: request.session_id.as_deref(),
+                currency: request.currency.as_deref(),
+                dry_run: request.dry_run,
+                arguments: &value,
+                is_exact: arguments.is_none_or(|it| !has_long_decimal(it.as_json())),
+            },
+        );
+        trail.note_rules(judgement.ruled);
+        self.must_confirm |= judgement.must_confirm;
+        self.four_eyes |= judgement.four_eyes;
+        let shortest = judgement
+            .approval_valid_for
+            .into_iter()
+            .chain(self.approval_valid_for);
+        self.approval_valid_for = shortest.min();
+        match judgement.denial {
+            None => Ok(()),
+            Some(denial) => {
+                let tool = self.entry.name().to_string();
+                let body = ErrorBody::new(ErrorCode::Forbidden, Say::DeniedByRule { tool });
+                Err(body.hint(denial.hint).detail("rule", &*denial.rule).into())
+            }
+        }
     }
 }
 

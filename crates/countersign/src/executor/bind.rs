@@ -22,7 +22,7 @@ use super::print::{self, Fingerprint};
 use super::stop::Stop;
 use super::trail::Trail;
 use super::unkeyed::{self, MadeKey};
-use crate::authorize::UnkeyedWrites;
+use crate::authorize::{Stage, UnkeyedWrites};
 use crate::catalog::Entry;
 use crate::dialect::cut_off;
 use crate::ledger::{Held, Scope};
@@ -58,7 +58,7 @@ pub(super) struct KeyedCall {
 impl Executor {
     pub(super) async fn bind(&self, admitted: Admitted, trail: &mut Trail) -> Result<Bound, Stop> {
         let Admitted {
-            allowed,
+            mut allowed,
             keys,
             scope,
             held,
@@ -78,6 +78,7 @@ impl Executor {
         let (canonical, value) = describe(&allowed.entry, &arguments, trail);
         let digest = Digest::of_bytes(canonical.as_bytes());
         trail.record.arguments_digest = Some(digest.to_string());
+        judge_bound(&mut allowed, &arguments, trail)?;
         let made = match scope {
             Some(scope) => Some(MadeKey {
                 scope,
@@ -201,6 +202,21 @@ impl Executor {
     }
 }
 
+/// Decides the rules of the policy that look at the arguments, as the tool would be given them. A repeat is decided like
+/// any other call, before it gets an earlier answer: so is everything else in the policy.
+fn judge_bound(
+    allowed: &mut Allowed,
+    arguments: &Arguments,
+    trail: &mut Trail,
+) -> Result<(), Stop> {
+    if allowed.conditions.is_none() {
+        return Ok(());
+    }
+    let filled = allowed.entry.defaults.fill(arguments);
+    let given = filled.as_ref().unwrap_or(arguments);
+    allowed.judge(Stage::Arguments, Some(given), trail)
+}
+
 /// The text that a derived key is made from: every argument, or the declared fields. A call that has none of the fields
 /// counts with every argument, so that two such calls are not taken for one.
 fn derived(arguments: &Arguments, fields: &[String], digest: Digest) -> String {
@@ -319,7 +335,7 @@ pub(crate) fn canonical_text(arguments: &Arguments) -> String {
 }
 
 /// True if a number with a point or an exponent has more digits than every double keeps.
-fn has_long_decimal(json: &str) -> bool {
+pub(super) fn has_long_decimal(json: &str) -> bool {
     const DIGITS_SAFE: usize = 15;
     let mut is_in_string = false;
     let mut is_escaped = false;

@@ -40,6 +40,7 @@ pub(super) struct CallParts {
     pub(super) trace: Option<TraceContext>,
     pub(super) trace_state: Option<TraceState>,
     pub(super) origin: Origin,
+    pub(super) model: Option<Arc<str>>,
     pub(super) extensions: Extensions,
     pub(super) cancellation: Cancellation,
     pub(super) timeout: Option<Duration>,
@@ -67,6 +68,7 @@ impl ToolCall {
                 trace: None,
                 trace_state: None,
                 origin: Origin::default(),
+                model: None,
                 extensions: Extensions::new(),
                 cancellation: Cancellation::never(),
                 timeout: None,
@@ -137,6 +139,12 @@ impl ToolCall {
     /// Sets the surface that the call came by, for observers.
     pub fn origin(mut self, origin: Origin) -> Self {
         self.parts.origin = origin;
+        self
+    }
+
+    /// Sets the name of the model that wrote the call, for observers.
+    pub fn model(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.parts.model = Some(name.into());
         self
     }
 

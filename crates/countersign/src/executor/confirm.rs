@@ -14,6 +14,7 @@ use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, gateway_fault, store_fault};
 use crate::approve::{Answer, Confirm, Cut, Foreseen, Ticket, agreed, changes, narrowed};
+use crate::authorize::Stage as RuleStage;
 use crate::cancel::Cancellation;
 use crate::ledger::HeldState;
 use crate::seat::CallSeat;
@@ -220,6 +221,10 @@ fn narrow(bound: &mut Bound, cuts: &[Cut], trail: &mut Trail) -> Result<(), Stop
     let Some(arguments) = arguments else {
         return Err(refusal_of(issues).into());
     };
+    // What an approver has made smaller may be what a rule denies.
+    bound
+        .allowed
+        .judge(RuleStage::Arguments, Some(&arguments), trail)?;
     trail.facts.given = Some(canonical_text(&arguments));
     bound.arguments = arguments;
     let changes = changes(&before, cuts);

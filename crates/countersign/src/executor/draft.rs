@@ -6,11 +6,12 @@ use std::sync::Arc;
 use countersign_contract::evidence::Retention;
 use countersign_contract::{CallRecord, RecordKind, canonical};
 use countersign_evidence::seal::UserKey;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Executor;
 use super::record::Recorded;
 use super::trail::Facts;
+use crate::authorize::Ruled;
 use crate::context::Notes;
 use crate::scribe::{CallDraft, Draft, Entropy};
 
@@ -103,7 +104,7 @@ impl Executor {
             inherited: BTreeMap::new(),
             links: Vec::new(),
             sources: Vec::new(),
-            act: self.played_from(facts.order),
+            act: with_rules(self.played_from(facts.order), &facts.ruled),
             key: facts.key.clone(),
             retention,
             keep_payload: parts.retention.of(retention),
@@ -117,6 +118,22 @@ impl Executor {
         ids.fill(&mut entropy.nonce);
         entropy
     }
+}
+
+/// The member `act` with the conditional rules that hold for the call, if there are any.
+fn with_rules(act: Value, ruled: &[Ruled]) -> Value {
+    if ruled.is_empty() {
+        return act;
+    }
+    let mut members = match act {
+        Value::Object(members) => members,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    };
+    let recorded = ruled.iter().map(Ruled::recorded).collect();
+    members.insert("rules".to_owned(), recorded);
+    Value::Object(members)
 }
 
 /// The text that was sent and the arguments that the tool is given, as the payload keeps them. A secret is in neither: whoever may open a

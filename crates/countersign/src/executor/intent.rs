@@ -28,6 +28,7 @@ impl Executor {
             return;
         }
         let behaviour = &claimed.entry.spec().behaviour;
+        let request_id = trail.recorded_id(&claimed.keys);
         let act = Act {
             kind: RecordKind::Intent,
             at: parts.clock.now(),
@@ -40,11 +41,15 @@ impl Executor {
                 "key": claim.scope.key.to_string(),
                 "attempt": claim.attempt,
                 "arguments": Hex(&key.fingerprint.whole).to_string(),
-                "request_id": trail.recorded_id(&claimed.keys),
+                "request_id": request_id,
             }),
             retention: behaviour.retention,
         };
-        let entry = act.entry(parts.ids.snapshot_id(), Some(&claimed.keys));
+        let entry = act.entry_of_call(
+            parts.ids.snapshot_id(),
+            Some(&claimed.keys),
+            Some(request_id),
+        );
         let kept = parts
             .store
             .append(Draft::from(entry), Durability::Committed)

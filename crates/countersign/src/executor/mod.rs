@@ -243,7 +243,7 @@ impl Executor {
         let mut allowed = Vec::new();
         for entry in self.parts.catalog.list() {
             let decision = self.decide(principal, &entry).await?;
-            if decision.is_allowed() {
+            if decision.is_allowed() && !self.is_ruled_out(&decision, principal, &entry) {
                 allowed.push(entry);
             }
         }
@@ -450,7 +450,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Answers every call from a recording: nobody is asked, no key is taken and no tool runs.
+    /// Answers every call from a recording: no person is asked, no key is claimed and no tool runs.
     pub fn player(mut self, player: Arc<Player>) -> Self {
         self.player = Some(player);
         self
@@ -508,7 +508,10 @@ impl ExecutorBuilder {
 /// The error for a failed part behind the executor. The caller gets no details; the log gets the cause.
 fn gateway_fault(error: &(dyn std::error::Error + 'static)) -> ErrorBody {
     let error = error_text(error);
-    tracing::error!(error, "a part behind the executor failed");
+    tracing::error!(
+        error,
+        "the store or another part behind the executor failed, so the call was not completed"
+    );
     ErrorBody::new(ErrorCode::UpstreamError, Say::GatewayFailed)
         .source(FaultSource::Gateway)
         .hint(Say::SameLaterWithKey)

@@ -42,7 +42,7 @@ impl Executor {
                 tool = %entry.name(),
                 nearest = nearest.map(|it| it.order),
                 differences = paths.join(" "),
-                "a call is not in the recording"
+                "the call is not in the recording, so nothing was run"
             );
             Stop::from(unknown.into_body())
         })?;

@@ -52,7 +52,7 @@ impl Executor {
             Err(error) => {
                 tracing::warn!(
                     code = error.code().as_str(),
-                    "a lost call could not be looked up"
+                    "the tool could not say whether an earlier call with this key happened; the call stays in doubt"
                 );
                 Ok(Reconciliation::Unknown)
             }

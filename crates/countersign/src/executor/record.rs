@@ -50,7 +50,7 @@ pub(super) enum Verdict {
     Failed,
     /// The call failed and changed nothing; without a key, also if running it again does no harm.
     Released,
-    /// The call failed and may have changed something, and running the very same call again does no harm.
+    /// The call failed and may have changed something, and running the same call again does no harm.
     Abandoned,
     /// The call failed and may have changed something.
     InDoubt,
@@ -273,6 +273,6 @@ pub(super) fn log_source(error: &ToolError) {
     if let Some(source) = error.source() {
         let code = error.code().as_str();
         tracing::warn!(code, "the tool failed");
-        tracing::debug!(target: CAUSE_TARGET, error = error_text(source), "why the tool failed");
+        tracing::debug!(target: CAUSE_TARGET, error = error_text(source), "cause of the tool's failure");
     }
 }

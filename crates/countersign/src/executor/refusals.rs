@@ -223,7 +223,11 @@ impl Executor {
             };
             let error = error_text(&error);
             let is_kept = self.parts.refusals.give_back(over);
-            tracing::warn!(error, is_kept, "counted refusals are not written");
+            tracing::warn!(
+                error,
+                is_kept,
+                "counted refusals could not be written to the evidence log"
+            );
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use countersign_args::{Arguments, Binder, Bound, Reading};
 use countersign_contract::envelope::Warning;
 use countersign_contract::record::BindSummary;
-use countersign_contract::{ErrorBody, ErrorCode, Issue, Language, Severity};
+use countersign_contract::{Digest, ErrorBody, ErrorCode, Issue, Language, Severity};
 
 use super::Executor;
 use super::bind::{canonical_text, log_parse, note_missing_definition};
@@ -43,6 +43,9 @@ impl Executor {
             trail.warn("UNKNOWN_CLIENT_APP", &warning);
         }
         let session_id = call.envelope.session_id.clone();
+        trail.session = session_id
+            .as_deref()
+            .map(|name| Box::new(Digest::of_bytes(name.as_bytes())));
         trail.record.session_id = session_id.as_deref().map(scrubbed);
         trail.facts.circumstances.session_id = session_id;
         Ok(Resolved { entry, call })
@@ -55,7 +58,7 @@ fn unknown(call: &CallParts, trail: &mut Trail) -> Stop {
     let tool = trail.record.tool.clone();
     trail.facts.asked_tool = Some(trail.record.tool.clone());
     trail.record.tool = scrubbed(&trail.record.tool);
-    tracing::warn!("a call names no known tool; its arguments were only parsed");
+    tracing::warn!("the call names an unknown tool; its arguments were only parsed");
     let bound = without_declaration(&call.raw, trail.language);
     trail.record.binding = BindSummary::new(bound.status, &bound.issues);
     // The name is the caller's text, so the log does not have it.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use countersign_contract::RequestId;
+use countersign_contract::{RecordKind, RequestId};
 
 use super::stop::Stop;
 use super::trail::Trail;
@@ -57,7 +57,9 @@ impl Executor {
             ..LogQuery::default()
         };
         let earlier = self.parts.store.records(&earlier).await;
-        let earlier = earlier.map_err(|error| store_fault(&error))?;
+        let mut earlier = earlier.map_err(|error| store_fault(&error))?;
+        // The repeat of a call that died before its record is the very retry that it needs.
+        earlier.retain(|row| row.kind != RecordKind::Intent);
         let message = match earlier.last() {
             Some(first) => Say::RequestIdReused {
                 evidence: first.id.to_string(),

@@ -19,7 +19,6 @@ use crate::BoxFuture;
 use crate::cancel::Cancellation;
 use crate::catalog::Entry;
 use crate::context::{CallContext, Notes};
-use crate::ledger::Hex;
 use crate::state::State;
 use crate::tool::{DryRun, Reply, ToolError};
 use crate::words::Say;
@@ -52,6 +51,7 @@ impl Executor {
             cool_down: _,
             unkeyed_writes: _,
             unkeyed_window: _,
+            conditions: _,
         } = *bound.allowed;
         let may_write = match entry.spec().behaviour.effect {
             Effect::Read => false,
@@ -66,11 +66,8 @@ impl Executor {
             may_write,
         );
         let key = bound.key.as_ref();
-        // A key that was released takes other arguments, and for the services below that is another call.
-        let downstream_key = key.map(|key| {
-            let call = format!("{}/{}", key.scope.key, Hex(&key.fingerprint.whole));
-            bound.keys.downstream_key(entry.name().as_str(), &call)
-        });
+        let downstream_key =
+            key.map(|key| key.scope.service_key(&bound.keys, &key.fingerprint.whole));
         let ctx = CallContext {
             request,
             raw: call.raw,
@@ -262,7 +259,7 @@ impl<T> Drop for Contained<'_, T> {
     fn drop(&mut self) {
         let future = self.0.take();
         if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
-            tracing::error!("the tool panicked while it was given up");
+            tracing::error!("the tool panicked while it was being cancelled");
         }
     }
 }

@@ -5,12 +5,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::envelope::Warning;
+use countersign_contract::envelope::{App, Warning};
 use countersign_contract::evidence::{Link, RecordedKey};
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
 use countersign_contract::{
-    CallRecord, Language, Message, ReplyEnvelope, RequestId, TraceContext, TraceState,
+    CallRecord, Digest, Language, Message, ReplyEnvelope, RequestId, TraceContext, TraceState,
 };
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
@@ -19,9 +19,10 @@ use serde_json::Value;
 use super::Executor;
 use super::call::CallParts;
 use super::reuse::REUSED;
+use crate::authorize::Ruled;
 use crate::catalog::Entry;
 use crate::ledger::Scope;
-use crate::observe::Origin;
+use crate::observe::{Origin, Writer};
 use crate::principal::Principal;
 use crate::redact::Detector;
 use crate::scribe::{Circumstances, recorded_request_id};
@@ -35,6 +36,9 @@ pub(super) struct Trail {
     pub(super) trace: TraceContext,
     pub(super) trace_state: Option<TraceState>,
     pub(super) origin: Origin,
+    /// Digest of the session's name, for those who watch.
+    pub(super) session: Option<Box<Digest>>,
+    pub(super) writer: Writer,
     /// The value of `again` with which a model can repeat the call; only if the executor made the key.
     pub(super) again_next: Option<u64>,
     /// Language of the texts that the caller reads; records hold codes and do not depend on it.
@@ -78,6 +82,8 @@ pub(super) struct Facts {
     pub(super) links: Vec<Link>,
     /// The recorded call that answered, where a recording does.
     pub(super) order: Option<NonZeroU32>,
+    /// The conditional rules of the policy that hold for the call.
+    pub(super) ruled: Vec<Ruled>,
 }
 
 /// Maximum length of an unknown tool name in the record; a known one is no longer.
@@ -128,6 +134,8 @@ impl Executor {
             trace,
             trace_state: call.trace.and(call.trace_state.take()).filter(is_plain),
             origin: call.origin.clone(),
+            session: None,
+            writer: writer_of(call),
             again_next: None,
             language,
             arrived: parts.clock.monotonic(),
@@ -149,6 +157,7 @@ impl Executor {
                 key: None,
                 links: Vec::new(),
                 order: None,
+                ruled: Vec::new(),
             },
         }
     }
@@ -189,6 +198,25 @@ pub(super) fn remark(code: &str, message: &Say, language: Language) -> Warning {
     }
 }
 
+/// Who wrote the arguments, as far as the call says so.
+fn writer_of(call: &CallParts) -> Writer {
+    let client = call.envelope.client.as_ref();
+    Writer {
+        client: client.map(|client| platform(&client.app)),
+        model: call.model.clone(),
+    }
+}
+
+/// The platform of a client for observers, who are given no text of the caller's.
+const fn platform(app: &App) -> &'static str {
+    match app {
+        App::Web => "web",
+        App::Ios => "ios",
+        App::Android => "android",
+        App::Other(_) => "other",
+    }
+}
+
 /// True if a trace state has nothing that looks personal. Vendors keep numbers of theirs in it; one that looks like a
 /// person's is not passed on.
 fn is_plain(state: &TraceState) -> bool {
@@ -210,6 +238,15 @@ impl Trail {
         self.facts
             .warnings
             .push(remark(code, message, self.language));
+    }
+
+    /// Notes the rules that hold for the call, each once: a narrowed call is decided again.
+    pub(super) fn note_rules(&mut self, ruled: Vec<Ruled>) {
+        for rule in ruled {
+            if !self.facts.ruled.contains(&rule) {
+                self.facts.ruled.push(rule);
+            }
+        }
     }
 
     /// Time for which the call has waited for the user.

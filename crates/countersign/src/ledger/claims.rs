@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!             claim                    commit
-//!  (absent) ────────► running ──────────────────► succeeded | failed ──► tombstone ──► (absent)
-//!     │                 │  │ commit(Released)            ▲      retention      a month
+//!  (absent) ────────► running ──────────────────► succeeded | failed ──► tombstone
+//!     │                 │  │ commit(Released)            ▲      retention
 //!     │                 │  └──────────► released ─┐      │
 //!     │                 │ lease over    ▲  ▲      │claim │ commit by the same attempt,
 //!     │                 ▼               │  │      ▼      │ or an operator
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use countersign_contract::tool::Recovery;
 use countersign_contract::{RequestId, ToolName};
-use countersign_evidence::seal::KeyId;
+use countersign_evidence::seal::{KeyId, UserKey};
 use jiff::Timestamp;
 
 use super::documents::{DocumentRead, DocumentWrite, ShapeRead};
@@ -36,7 +36,7 @@ use crate::scribe::Draft;
 /// - `attempt` only rises, a row is never deleted while it could be claimed again, and every write of a
 ///   claim names its attempt: an older one changes nothing;
 /// - a settled scope is never executed again: it is replayed until its retention is over and refused
-///   after that;
+///   after that, until its user is erased or an operator forgets it; time alone never frees it;
 /// - only a released scope accepts other arguments than its last attempt had, and then is bound to those;
 /// - an answer is read from one version of the row, never put together from two;
 /// - `in_doubt` is left only by its own attempt, or by an operator; time alone never ends it.
@@ -71,15 +71,11 @@ pub trait Claims: Send + Sync + 'static {
     /// Lists claims for operators, oldest first.
     fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>>;
 
-    /// Applies the changes that time alone requires, for at most `limit` rows of each kind: settled rows past their
-    /// retention become tombstones, tombstones past theirs are removed, running claims whose lease is over and whose
-    /// recovery allows no takeover are marked in doubt, reservations of lost owners end by their
-    /// [`Lapse`](super::Lapse), and pots are removed [some time](super::POT_KEPT) after their window.
+    /// Gives up lost owners, for at most `limit` rows of each kind: running claims whose lease is over and whose
+    /// recovery allows no takeover are marked in doubt, and reservations end by their [`Lapse`](super::Lapse). What is
+    /// removed for good is a matter of [`dispose`](super::Timekeeping::dispose).
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>>;
 }
-
-/// Time for which a key is refused after its stored reply was dropped.
-pub const TOMBSTONE: Duration = Duration::from_hours(720);
 
 /// The space in which a key is unique: the same key of another user or for another tool is another key (A17).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,6 +86,15 @@ pub struct Scope {
     pub tool: ToolName,
     /// Digest of the caller's key, or of the derived one, under the user's own key.
     pub key: KeyDigest,
+}
+
+impl Scope {
+    /// Derives the key that the service of the tool gets for a call with these arguments. A key that was released takes
+    /// other arguments, and for the service that is another call.
+    pub(crate) fn service_key(&self, keys: &UserKey, fingerprint: &[u8; 32]) -> String {
+        let call = format!("{}/{}", self.key, Hex(fingerprint));
+        keys.downstream_key(self.tool.as_str(), &call)
+    }
 }
 
 /// A key's digest: keys often hold e-mail addresses or order texts.
@@ -381,16 +386,10 @@ pub struct ClaimRow {
 /// Counts of what a sweep has changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Settled claims whose reply was dropped.
-    pub tombstones: usize,
-    /// Tombstones that were removed.
-    pub removed: usize,
     /// Running claims that were marked in doubt.
     pub in_doubt: usize,
     /// Reservations of lost owners that were ended.
     pub lapsed: usize,
-    /// Pots that were removed, long after their window.
-    pub pots: usize,
 }
 
 impl Swept {

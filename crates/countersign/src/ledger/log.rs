@@ -72,9 +72,6 @@ pub trait Log: Send + Sync + 'static {
     /// Lists records that match a filter, newest first.
     fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>>;
 
-    /// Drops up to `limit` payloads past their retention that are not under a hold; the tree is not touched.
-    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>>;
-
     /// Places a hold, with its record: the payloads of a user, or of one record, are kept until it is lifted.
     fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>>;
 

@@ -20,6 +20,7 @@ mod log;
 mod paces;
 mod pots;
 mod texts;
+mod timekeeping;
 mod vitals;
 
 use claims::Row;
@@ -56,6 +57,7 @@ struct Inner {
     till: Till,
     /// Corpora in the order in which they were stored.
     corpora: Vec<Arc<Corpus>>,
+    time: timekeeping::Kept,
 }
 
 struct Document {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::Error;
+use super::{Error, Passage};
 use crate::BoxFuture;
 
 /// Reports the health of a store.
@@ -23,18 +23,22 @@ pub const COUNTED_MAX: u64 = 10_000;
 pub struct StoreVitals {
     /// Kind of the store.
     pub kind: StoreKind,
-    /// True if the store accepts writes.
+    /// True if the store accepts writes, and those of the last moments worked.
     pub is_writable: bool,
+    /// Number of failed writes since the store was opened.
+    pub write_errors: u64,
     /// Free bytes on its disk; `None` if that is not known.
     pub free_bytes: Option<u64>,
     /// Bytes that must stay free: below that, nothing is written.
     pub needed_bytes: Option<u64>,
     /// Records that are committed and not in the tree yet.
     pub records_waiting: u64,
-    /// Time of the newest record.
+    /// Time of the newest record: the last successful commit.
     pub newest_record: Option<Timestamp>,
     /// Claims in doubt: calls whose effect may or may not have happened.
     pub in_doubt: u64,
+    /// The clock beside the latest time that was believed; `None` before the first look.
+    pub passage: Option<Passage>,
 }
 
 /// The kinds of store. Closed.

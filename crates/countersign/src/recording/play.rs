@@ -69,7 +69,7 @@ pub struct Counts {
     pub calls: u64,
     /// Calls that were answered from them.
     pub answered: u64,
-    /// Recorded calls that nobody has asked for.
+    /// Recorded calls that were not used.
     pub unused: u64,
     /// Calls that are not in the recording.
     pub unmatched: u64,
@@ -80,7 +80,7 @@ pub struct Counts {
 pub struct NotRecorded {
     /// The tool that was called.
     pub tool: String,
-    /// The recorded call with the fewest differences; none where the tool has no recorded call.
+    /// The recorded call with the fewest differences; `None` if the recording has no call of the tool.
     pub nearest: Option<Nearest>,
 }
 
@@ -166,7 +166,7 @@ impl Player {
         }
     }
 
-    /// The recorded calls that nobody has asked for: place and tool.
+    /// Lists the recorded calls that were not used: position and tool.
     pub fn unused(&self) -> Vec<(u64, &str)> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unused: Vec<(u64, &str)> = Vec::new();

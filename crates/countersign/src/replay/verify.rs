@@ -37,7 +37,7 @@ pub enum Standing {
     Waiting,
 }
 
-/// Differences from what was recorded. Closed. The usual cause is that somebody has changed the store.
+/// Differences from the recorded call. Closed. The usual cause is a change of the store outside of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Breach {
     /// The leaf is not a record, or has another id.

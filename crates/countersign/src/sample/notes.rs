@@ -19,10 +19,10 @@ const NOTES_MAX: usize = 1_000;
 #[derive(Debug, Clone, Copy)]
 pub struct AddNote;
 
-/// What `notes.add` takes.
+/// Arguments of `notes.add`.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct AddNoteArgs {
-    /// What to keep.
+    /// Text of the note.
     #[arg(example = "buy milk", max_length = 2000, sensitive = "personal")]
     pub text: String,
 }
@@ -32,7 +32,7 @@ pub struct AddNoteArgs {
 pub struct Note {
     /// Its name among the notes of the user.
     pub id: String,
-    /// What was kept.
+    /// Text of the note.
     pub text: String,
 }
 
@@ -43,7 +43,7 @@ struct Stored {
 
 impl Tool for AddNote {
     const NAME: &'static str = "notes.add";
-    const DESCRIPTION: &'static str = "Keeps a note.";
+    const DESCRIPTION: &'static str = "Stores a note.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     /// Nothing but the state is changed, and a dry run does not commit it.
     const DRY_RUN: DryRun = DryRun::Simulate;
@@ -78,17 +78,17 @@ impl Tool for AddNote {
 #[derive(Debug, Clone, Copy)]
 pub struct ListNotes;
 
-/// What `notes.list` takes.
+/// Arguments of `notes.list`.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct ListNotesArgs {
-    /// How many notes at most.
+    /// Maximum number of notes.
     #[arg(default = 20, min = 1, max = 1000, harmless)]
     pub limit: u32,
 }
 
 impl Tool for ListNotes {
     const NAME: &'static str = "notes.list";
-    const DESCRIPTION: &'static str = "The notes that are kept, oldest first.";
+    const DESCRIPTION: &'static str = "Lists the stored notes, oldest first.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = ListNotesArgs;
     type Output = Vec<Note>;
@@ -108,18 +108,18 @@ impl Tool for ListNotes {
 #[derive(Debug, Clone, Copy)]
 pub struct ClearNotes;
 
-/// What `notes.clear` takes.
+/// Arguments of `notes.clear`.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct ClearNotesArgs {
-    /// How many of the oldest notes stay.
+    /// Number of the oldest notes to keep.
     #[arg(default = 0, min = 0, max = 1000, harmless)]
     pub keep: u32,
 }
 
-/// What `notes.clear` has done.
+/// Answer of `notes.clear`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cleared {
-    /// How many notes are gone.
+    /// Number of deleted notes.
     pub cleared: usize,
 }
 
@@ -128,7 +128,7 @@ const CLEARED_MAX: usize = 200;
 
 impl Tool for ClearNotes {
     const NAME: &'static str = "notes.clear";
-    const DESCRIPTION: &'static str = "Forgets notes, the newest first.";
+    const DESCRIPTION: &'static str = "Deletes notes, the newest first.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const DRY_RUN: DryRun = DryRun::Simulate;
     type Args = ClearNotesArgs;

@@ -16,7 +16,7 @@ use crate::{CallContext, Tool, ToolArgs, ToolError};
 #[derive(Debug, Clone, Copy)]
 pub struct Vat;
 
-/// What `sample.vat` takes.
+/// Arguments of `sample.vat`.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub struct VatArgs {
     /// Two letters, such as DE.
@@ -27,7 +27,7 @@ pub struct VatArgs {
     pub net_cents: u64,
 }
 
-/// What `sample.vat` answers.
+/// Answer of `sample.vat`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VatAnswer {
     /// The rate in basis points: 1900 is 19 %.
@@ -50,7 +50,7 @@ impl Vat {
 
 impl Tool for Vat {
     const NAME: &'static str = "sample.vat";
-    const DESCRIPTION: &'static str = "The value added tax in a net amount.";
+    const DESCRIPTION: &'static str = "Computes the value added tax of a net amount.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = VatArgs;
     type Output = VatAnswer;

@@ -5,6 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::{Error, Sequencer, Tick};
+use crate::ledger::Disposal;
 
 /// Delay before the next round while there is work.
 const BUSY: Duration = Duration::from_millis(100);
@@ -12,8 +13,11 @@ const BUSY: Duration = Duration::from_millis(100);
 /// Maximum delay before the next round while there is no work.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Interval of maintenance.
+/// Interval of sweeps, and of looks at the clock.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(10);
+
+/// Interval of removals; each leaves a record.
+const DISPOSE_EVERY: Duration = Duration::from_mins(10);
 
 impl Sequencer {
     /// Works until `stop` is done, and then once more, so that everything that was committed is signed. A failed round
@@ -23,6 +27,7 @@ impl Sequencer {
         let mut stop = std::pin::pin!(stop);
         let mut wait = Duration::ZERO;
         let mut maintained = self.parts.clock.monotonic();
+        let mut disposed = None;
         self.parts.newest.works(maintained);
         let mut is_failing = false;
         let prompt = self.parts.prompt.clone();
@@ -63,7 +68,11 @@ impl Sequencer {
             let now = self.parts.clock.monotonic();
             if now.saturating_sub(maintained) >= MAINTAIN_EVERY {
                 maintained = now;
-                self.maintain_all().await;
+                let is_due = disposed.is_none_or(|at| now.saturating_sub(at) >= DISPOSE_EVERY);
+                if is_due {
+                    disposed = Some(now);
+                }
+                self.maintain_all(is_due).await;
             }
         }
         self.parts.store.flush().await?;
@@ -95,25 +104,60 @@ impl Sequencer {
             self.parts.newest.stop();
             tracing::error!(
                 error,
-                "nothing is signed before somebody has looked at the store"
+                "signing of the evidence log has stopped until an operator repairs the store; `countersign verify` checks the log"
             );
         } else {
-            tracing::warn!(error, "nothing is signed; it is tried again");
+            tracing::warn!(
+                error,
+                "the evidence log could not be signed; signing is retried"
+            );
         }
     }
 
-    /// Runs maintenance in up to 16 small steps, with other work in between.
-    async fn maintain_all(&self) {
+    /// Runs maintenance in up to 16 small steps, with other work in between; removes what is past its time if that is
+    /// due.
+    async fn maintain_all(&mut self, is_disposal_due: bool) {
         for _ in 0..16 {
-            match self.maintain().await {
-                Ok(done) if done.swept.is_empty() && done.pruned == 0 => return,
-                Ok(_) => tokio::task::yield_now().await,
+            match self.maintain_once(is_disposal_due).await {
+                Ok(true) => return,
+                Ok(false) => tokio::task::yield_now().await,
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "claims and payloads are not maintained");
+                    tracing::warn!(
+                        error,
+                        "expired idempotency keys and payloads could not be removed; this is retried"
+                    );
                     return;
                 }
             }
+        }
+    }
+
+    /// True if there is nothing left to do.
+    async fn maintain_once(&mut self, is_disposal_due: bool) -> Result<bool, Error> {
+        if !is_disposal_due {
+            self.observe_time().await?;
+            return Ok(self.sweep().await?.is_empty());
+        }
+        let done = self.maintain().await?;
+        self.tell_clock(done.disposal);
+        Ok(done.swept.is_empty() && done.disposal.disposed().is_empty())
+    }
+
+    /// Logs that nothing is removed, and that it goes on. Called with each disposal, logs once.
+    fn tell_clock(&mut self, disposal: Disposal) {
+        match disposal {
+            Disposal::Stopped(passage) if !self.has_jumped => {
+                self.has_jumped = true;
+                tracing::error!(
+                    "{passage}; nothing is removed until they agree, or `countersign store trust-clock` says that the clock is right"
+                );
+            }
+            Disposal::Done(_) if self.has_jumped => {
+                self.has_jumped = false;
+                tracing::info!("the clock is believed; what is past its time is removed again");
+            }
+            Disposal::Stopped(_) | Disposal::Done(_) => {}
         }
     }
 }

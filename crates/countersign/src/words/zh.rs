@@ -13,6 +13,7 @@ countersign_contract::translation! {
         CorrectMember => "请更正该项；若没有，请省略或填 null",
         NeedsCredential { tool } => "调用工具 {tool} 需要凭证",
         NotAllowed { tool } => "当前凭证无权调用工具 {tool}",
+        DeniedByRule { tool } => "策略不允许此次调用工具 {tool}",
         UseScope { scope } => "请使用具有权限范围 {scope} 的凭证",
         UseOneScope { scopes } => "请使用具有以下任一权限范围的凭证：{scopes}",
         NoScope => "没有任何权限范围包含此工具，须先在策略中列出它",

@@ -6,6 +6,7 @@ use countersign::contract::{Digest, canonical};
 use countersign::ledger::{self, Erased, Log as _};
 use countersign_evidence::seal::{self, commit};
 use countersign_evidence::tree::verify_inclusion;
+use countersign_testkit::ledger::build::trust;
 use serde_json::json;
 
 use crate::shop::{CANARY, Shop, nobody, operator};
@@ -172,6 +173,7 @@ async fn a_hold_forbids_erasing_and_pruning_until_it_is_lifted() {
         "{refused:?}"
     );
     shop.advance(800 * 24 * 60 * 60);
+    trust(&*shop.store).await.unwrap();
     shop.sequencer(None)
         .await
         .unwrap()

@@ -7,7 +7,9 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod case;
 mod denied;
+mod doubt;
 mod erase;
 mod export;
 mod links;

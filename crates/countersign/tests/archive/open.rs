@@ -8,6 +8,7 @@ use countersign::ledger::LogQuery;
 use countersign::vault::Vault;
 use countersign_evidence::seal::MasterKey;
 use countersign_testkit::faulty::{FaultyStore, Op, When};
+use countersign_testkit::ledger::build::trust;
 use serde_json::json;
 
 use crate::shop::{CANARY, Shop, nobody, operator};
@@ -133,6 +134,7 @@ async fn what_was_tampered_with_is_not_opened() {
 async fn what_is_gone_is_answered_as_such() {
     let (shop, day) = Shop::busy().await;
     shop.advance(91 * 24 * 60 * 60);
+    trust(&*shop.store).await.unwrap();
     shop.sequencer(None)
         .await
         .unwrap()

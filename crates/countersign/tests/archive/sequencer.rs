@@ -82,7 +82,7 @@ async fn only_a_log_that_has_grown_is_signed() {
     );
     assert_eq!(
         refused.to_string(),
-        "nothing is signed: the log was rolled back: it has 1 records, and a checkpoint of 5 was \
+        "the evidence log cannot be signed: the log was rolled back: it has 1 records, and a checkpoint of 5 was \
          signed before"
     );
     for more in 1..6 {
@@ -251,7 +251,7 @@ async fn no_call_is_answered_while_nothing_can_be_signed() {
         "retryable": true,
         "source": "gateway"
       },
-      "message": "the log cannot be signed at present, so no call is answered"
+      "message": "the evidence log cannot be signed at present, so no call is answered"
     }
     "#);
     assert_eq!(said("price.quote", "").await, "UPSTREAM_ERROR");

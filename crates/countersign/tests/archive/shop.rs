@@ -1,6 +1,6 @@
 //! A small log: a quote, an order that rests on it, a refusal and a call that is in doubt.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::archive::{Archive, SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
@@ -28,7 +28,12 @@ pub(crate) struct Shop {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ids: Arc<SequentialIds>,
     pub(crate) newest: NewestCheckpoint,
+    /// The key that `mail.send` has sent to its service last.
+    pub(crate) sent_key: SentKey,
 }
+
+/// A key that a tool has sent to its service.
+pub(crate) type SentKey = Arc<Mutex<Option<String>>>;
 
 /// The ids of the records that [`Shop::busy`] has left in the log.
 pub(crate) struct Day {
@@ -44,7 +49,8 @@ impl Shop {
         let ids = Arc::new(SequentialIds::new());
         let store = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
         let newest = NewestCheckpoint::new();
-        let executor = Executor::builder(catalog())
+        let sent_key = SentKey::default();
+        let executor = Executor::builder(catalog(&sent_key))
             .clock(clock.clone())
             .ids(ids.clone())
             .store(store.clone())
@@ -65,6 +71,7 @@ impl Shop {
             clock,
             ids,
             newest,
+            sent_key,
         }
     }
 
@@ -170,7 +177,8 @@ pub(crate) fn snapshot_of(reply: &Value) -> SnapshotId {
     SnapshotId::new(id.unwrap_or_else(|| panic!("no evidence in {reply:#}"))).unwrap()
 }
 
-fn catalog() -> Catalog {
+fn catalog(sent_key: &SentKey) -> Catalog {
+    let sent_key = sent_key.clone();
     let quote = Probe::read("price.quote")
         .input(to())
         .body(|ctx, arguments| {
@@ -198,7 +206,10 @@ fn catalog() -> Catalog {
     let clear = Probe::write("notes.clear").confirmed();
     let mail = Probe::external("mail.send")
         .input(to())
-        .body(|_, _| Box::pin(async { Err(ToolError::upstream("GONE", "the line went dead")) }));
+        .body(move |ctx, _| {
+            *sent_key.lock().unwrap() = ctx.downstream_key().map(str::to_owned);
+            Box::pin(async { Err(ToolError::upstream("GONE", "the line went dead")) })
+        });
     [quote, order, firm, clear, mail]
         .into_iter()
         .fold(Catalog::builder(), |all, probe| {

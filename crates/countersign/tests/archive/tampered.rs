@@ -6,11 +6,12 @@ use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
-    CorpusId, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error, Head, Held, Hold,
-    IndexEntry, Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow,
-    OpenDocument, OpenPlace, Pace, PaceAnswer, PaceKey, Paces, PotRow, Pots, ReservationId,
-    Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoreVitals, StoredDocument,
-    StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Vitals, WrappedKey,
+    CorpusId, Disposal, Disposed, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error,
+    Forgotten, Head, Held, Hold, IndexEntry, Installation, Installations, Integration, Keyring,
+    Leaf, Log, LogQuery, LogRow, OpenDocument, OpenPlace, Pace, PaceAnswer, PaceKey, Paces,
+    Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
+    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
+    Timekeeping, Told, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -167,10 +168,6 @@ impl Log for Tampered {
         self.inner.records(query)
     }
 
-    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>> {
-        self.inner.prune(limit)
-    }
-
     fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         self.inner.hold(hold, entry)
     }
@@ -254,6 +251,32 @@ impl Paces for Tampered {
         key: &'a PaceKey,
     ) -> BoxFuture<'a, Result<std::time::Duration, Error>> {
         self.inner.until_whole(key)
+    }
+}
+
+impl Timekeeping for Tampered {
+    fn observe_time(&self, told: Told<Passage>) -> BoxFuture<'_, Result<Passage, Error>> {
+        self.inner.observe_time(told)
+    }
+
+    fn trust_time(&self, told: Told<Passage>) -> BoxFuture<'_, Result<Passage, Error>> {
+        self.inner.trust_time(told)
+    }
+
+    fn dispose(
+        &self,
+        limit: usize,
+        told: Told<Disposed>,
+    ) -> BoxFuture<'_, Result<Disposal, Error>> {
+        self.inner.dispose(limit, told)
+    }
+
+    fn forget_keys<'a>(
+        &'a self,
+        which: &'a Forgotten,
+        told: Told<usize>,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.inner.forget_keys(which, told)
     }
 }
 

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use countersign::archive::verify::{Depth, Fault, Progress, Verification, VerifyReport, Whose};
 use countersign::contract::{RecordKind, Retention};
 use countersign::ids::IdSource as _;
-use countersign::ledger::{Durability, Head, Log as _, Store};
+use countersign::ledger::{
+    ClaimQuery, Claims as _, Durability, Entry, Forgotten, Head, Log as _, Store, Timekeeping as _,
+};
 use countersign::scribe::{Act, Draft};
 use countersign_evidence::checkpoint::Checkpoint;
+use countersign_testkit::ledger::build::{disposed_now, entry, told};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::shop::{Shop, signing_key};
+use crate::shop::{Shop, operator, signing_key};
 use crate::tampered::Tampered;
 
 async fn verify(shop: &Shop, store: Arc<dyn Store>, verification: Verification) -> VerifyReport {
@@ -146,6 +150,92 @@ async fn every_byte_of_a_payload_counts() {
             .collect();
         assert_eq!(faults(&shop, store, None).await, expected, "byte {at}");
     }
+}
+
+/// A16, A17: a claim that was deleted, so that its call could run again, is named by the record of the call.
+#[tokio::test]
+async fn a_claim_that_is_gone_is_named() {
+    let (shop, _) = Shop::busy().await;
+    let query = ClaimQuery {
+        limit: 10,
+        ..ClaimQuery::default()
+    };
+    let claims = shop.store.claims(&query).await.unwrap();
+    assert!(!claims.is_empty());
+    let sound = Tampered::new(shop.store.clone());
+    assert_eq!(faults(&shop, sound, None).await, [""; 0]);
+    // As if somebody had deleted the rows: nobody has recorded that they were forgotten.
+    let which = Forgotten {
+        claimed_before: Timestamp::MAX,
+        user_id: None,
+        tool: None,
+        key: None,
+        limit: 10,
+    };
+    shop.advance(2 * 24 * 60 * 60);
+    disposed_now(&*shop.store, 10).await.unwrap();
+    let gone = shop.store.forget_keys(&which, told()).await.unwrap();
+    assert!(gone > 0);
+    let found = faults(&shop, Tampered::new(shop.store.clone()), None).await;
+    assert_eq!(found.len(), gone, "{found:?}");
+    assert!(
+        found
+            .iter()
+            .all(|fault| fault.starts_with("claim_missing ")),
+        "{found:?}"
+    );
+}
+
+/// A16: a hold that was deleted from the store, so that its user could be erased, is named by its record.
+#[tokio::test]
+async fn a_hold_that_is_gone_is_named() {
+    let (shop, _) = Shop::busy().await;
+    let by = operator();
+    shop.archive.hold("u_1", None, &by, "court").await.unwrap();
+    shop.sign().await;
+    let sound = Tampered::new(shop.store.clone());
+    assert_eq!(faults(&shop, sound, None).await, [""; 0]);
+    let [hold] = &shop.store.holds(10).await.unwrap()[..] else {
+        panic!("one hold");
+    };
+    // As if somebody had deleted the row: the record of the act is not one of a release.
+    let other = Entry {
+        payload: None,
+        request_id: None,
+        tool: None,
+        ..entry("ev_other", "")
+    };
+    assert!(shop.store.release_hold(hold.clone(), other).await.unwrap());
+    let found = faults(&shop, Tampered::new(shop.store.clone()), None).await;
+    let [found] = &found[..] else {
+        panic!("one fault: {found:?}");
+    };
+    assert!(found.starts_with("hold_missing "), "{found}");
+    // One that was lifted is not missed.
+    shop.archive.hold("u_1", None, &by, "court").await.unwrap();
+    shop.archive
+        .release_hold("u_1", None, &by, "over")
+        .await
+        .unwrap();
+    shop.sign().await;
+    let lifted = Tampered::new(shop.store.clone());
+    assert_eq!(faults(&shop, lifted, None).await, [""; 0]);
+}
+
+/// A16: a payload that was deleted inside its retention is named; one whose time is over is not.
+#[tokio::test]
+async fn a_payload_that_is_gone_too_early_is_named() {
+    let (shop, _) = Shop::busy().await;
+    let without = || {
+        Tampered::new(shop.store.clone()).record(|stored| {
+            if stored.index == Some(0) {
+                stored.payload = None;
+            }
+        })
+    };
+    assert_eq!(faults(&shop, without(), None).await, ["payload_missing 0"]);
+    shop.advance(800 * 24 * 60 * 60);
+    assert_eq!(faults(&shop, without(), None).await, [""; 0]);
 }
 
 /// A16: every byte of the checkpoint that is a text at all afterwards.
@@ -309,7 +399,7 @@ async fn rows_and_links_that_were_changed_are_named() {
             |stored| stored.row.user_id = "u_without_key".to_owned(),
             vec!["key_missing 0"],
         ),
-        (|stored| stored.payload = None, vec![]),
+        (|stored| stored.payload = None, vec!["payload_missing 0"]),
     ] {
         assert_eq!(faults(&shop, at_quote(lie), None).await, expected);
     }

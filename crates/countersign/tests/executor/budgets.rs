@@ -111,7 +111,7 @@ async fn a_total_that_is_spent_is_forbidden() {
         buy(&json!(10.01)).await["error"],
         json!({
             "code": "FORBIDDEN",
-            "message": "the budget purchases has not enough left",
+            "message": "the budget purchases does not have enough left",
             "details": {
                 "retryable": false,
                 "hint": "spend less, or ask the user for a larger budget",
@@ -160,17 +160,17 @@ async fn what_cannot_be_counted_is_refused() {
         (
             json!({"total": 10, "currency": "JPY"}),
             "/currency",
-            "the budget purchases is in EUR, and the call in another currency",
+            "the budget purchases is in EUR, but the call uses another currency",
         ),
         (
             json!({"total": 10}),
             "/currency",
-            "the budget purchases is in EUR, and the call names no currency",
+            "the budget purchases is in EUR, but the call has no currency",
         ),
         (
             json!({"currency": "EUR"}),
             "/total",
-            "the budget purchases counts what shop.buy spends, and the call names no amount",
+            "the budget purchases counts what shop.buy spends, but the call has no amount",
         ),
         (
             json!({"total": "-10", "currency": "EUR"}),
@@ -364,7 +364,7 @@ async fn a_tool_that_only_reads_refunds_nothing() {
         assert_eq!(reply["error"]["code"], "FORBIDDEN", "{reply}");
         let message = reply["error"]["message"].as_str().unwrap();
         assert!(
-            message.ends_with("a tool that only reads refunds nothing"),
+            message.ends_with("a tool that only reads cannot refund anything"),
             "{message}"
         );
     }

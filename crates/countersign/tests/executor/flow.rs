@@ -49,7 +49,7 @@ async fn an_error_tells_the_model_what_to_do() {
     assert!(entry.is_error());
     assert_eq!(
         entry.content(),
-        "INVALID_ARGUMENT: the query holds no word.\n- /query"
+        "INVALID_ARGUMENT: the query contains no word.\n- /query"
     );
 }
 

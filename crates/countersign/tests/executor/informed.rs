@@ -156,6 +156,7 @@ impl Authorizer for Strict {
             cool_down: self.cool_down,
             unkeyed_writes: None,
             unkeyed_window: None,
+            conditions: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

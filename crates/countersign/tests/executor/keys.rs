@@ -353,7 +353,7 @@ async fn a_key_that_is_not_released_keeps_its_arguments() {
     };
     let window_seconds = 1_000;
     let worked = "use a new idempotency_key for a new call, or the first arguments for a retry";
-    let doubt = "the first call may have had its effect: send its own arguments again, or let an operator look, \
+    let doubt = "the first call may have had its effect: send its own arguments again, or let an operator check, \
                  before you send a corrected call under a new idempotency_key";
     for (probe, hint) in [
         (Probe::write("pay.send"), worked),

@@ -36,7 +36,7 @@ async fn check_used_up(rate: Rate) {
         send().await["error"],
         json!({
             "code": "RATE_LIMITED",
-            "message": "the user's allowance of calls is used up",
+            "message": "the user's rate limit is reached",
             "details": {
                 "retryable": true,
                 "retry_after_ms": 10_000,
@@ -270,11 +270,11 @@ async fn the_very_same_call_is_stopped_after_so_many_times() {
             send(&json!({"a": 1, "b": 2}), "s_1").await["error"],
             json!({
                 "code": "RATE_LIMITED",
-                "message": "this very call of sample.read was made 2 times within 600 seconds",
+                "message": "the same call of sample.read was made 2 times within 600 seconds",
                 "details": {
                     "retryable": true,
                     "retry_after_ms": 540_000,
-                    "hint": "you repeat yourself: use the answers that you have, change the \
+                    "hint": "stop repeating this call: use the answers that you have, change the \
                              arguments, or tell the user what you are stuck on",
                     "limit": "identical_calls",
                 },

@@ -74,7 +74,7 @@ async fn a_call_runs_with_what_was_left_of_it() {
     assert_eq!(reply["data"], ran, "{reply}");
     let warning = json!([{
         "code": "NARROWED",
-        "message": "whoever confirmed this call has made it smaller: /amount 150 → 100, /to [\"ann\",\"bob\"] → [\"bob\"]",
+        "message": "the approver made this call smaller: /amount 150 → 100, /to [\"ann\",\"bob\"] → [\"bob\"]",
     }]);
     assert_eq!(reply["warnings"], warning);
     // The same key with the same arguments is the same call.
@@ -131,23 +131,23 @@ async fn nothing_else_can_be_changed() {
     for (response, message) in [
         (
             narrow(&[("/amount", json!(151))]),
-            r#""/amount" can only be made smaller, and with a yes only"#,
+            r#""/amount" can only be made smaller, and only together with a yes"#,
         ),
         (
             narrow(&[("/amount", json!(-1))]),
-            r#""/amount" can only be made smaller, and with a yes only"#,
+            r#""/amount" can only be made smaller, and only together with a yes"#,
         ),
         (
             narrow(&[("/amount", json!("100"))]),
-            r#""/amount" can only be made smaller, and with a yes only"#,
+            r#""/amount" can only be made smaller, and only together with a yes"#,
         ),
         (
             narrow(&[("/to", json!(["eve"]))]),
-            r#""/to" can only be made smaller, and with a yes only"#,
+            r#""/to" can only be made smaller, and only together with a yes"#,
         ),
         (
             narrow(&[("/to", json!(["bob", "ann"]))]),
-            r#""/to" can only be made smaller, and with a yes only"#,
+            r#""/to" can only be made smaller, and only together with a yes"#,
         ),
         (
             narrow(&[("/amount", json!(100)), ("/pin", json!("1"))]),
@@ -159,7 +159,7 @@ async fn nothing_else_can_be_changed() {
         ),
         (
             no,
-            r#""/amount" can only be made smaller, and with a yes only"#,
+            r#""/amount" can only be made smaller, and only together with a yes"#,
         ),
     ] {
         let error = world.approvals().decide("ap_1", &user, &response).await;
@@ -226,6 +226,7 @@ impl Authorizer for FourEyes {
             cool_down: None,
             unkeyed_writes: None,
             unkeyed_window: None,
+            conditions: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

@@ -33,7 +33,7 @@ async fn an_unknown_tool_is_not_found() {
                 "message": "there is no tool \"sample.raed\"",
                 "details": {
                     "retryable": false,
-                    "hint": "list the tools to see which there are",
+                    "hint": "list the tools to see which exist",
                 },
             },
         })

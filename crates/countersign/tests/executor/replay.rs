@@ -17,6 +17,7 @@ use countersign::vault::Vault;
 use countersign::{Catalog, Principal, ToolError};
 use countersign_evidence::seal::MasterKey;
 use countersign_testkit::faulty::FaultyStore;
+use countersign_testkit::ledger::build::disposed_now;
 use serde_json::{Value, json};
 
 use crate::world::{Probe, World, call_as};
@@ -386,7 +387,7 @@ async fn what_is_erased_or_gone_is_told_apart() {
         2
     );
     world.advance_seconds(91 * 24 * 60 * 60);
-    world.store.prune(100).await.unwrap();
+    disposed_now(&*world.store, 100).await.unwrap();
     let (report, each) = all(&replayer, local()).await;
     assert_eq!(report.tools["a.price"].gone, 6);
     assert_eq!(

@@ -251,7 +251,7 @@ async fn an_application_that_is_not_listed_is_accepted_with_a_warning() {
     }));
     let warning = json!({
         "code": "UNKNOWN_CLIENT_APP",
-        "message": "client.app of the envelope is none of web, ios, android; it was accepted as it is",
+        "message": "client.app in the envelope is not one of web, ios, android; it was accepted unchanged",
     });
     for (app, expected) in [
         ("web", json!([])),

@@ -38,6 +38,7 @@ impl Authorizer for Fixed {
             cool_down: None,
             unkeyed_writes: self.0.0,
             unkeyed_window: self.0.1,
+            conditions: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }
@@ -92,10 +93,10 @@ async fn check(rule: Rule, first: Sent, wait: u64, second: Sent, runs: u32) {
     for (begin, (world, tools)) in [0, 77].map(|begin| (begin, world(rule))) {
         world.advance_seconds(begin);
         for (tool, ran) in tools {
-            let one = send(&world, tool, first.clone()).await;
+            let one = Box::pin(send(&world, tool, first.clone())).await;
             assert_eq!(one["ok"], true, "{one:#}");
             world.advance_seconds(wait);
-            let two = send(&world, tool, second.clone()).await;
+            let two = Box::pin(send(&world, tool, second.clone())).await;
             assert_eq!(two["ok"], true, "{two:#}");
             ran.check(runs);
             let warned = two["warnings"]

@@ -5,9 +5,8 @@ use countersign::clock::ManualClock;
 use countersign::contract::tool::Recovery;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimRequest, Claims, CommitAnswer, HeldState, MemoryStore, Outcome,
-    TOMBSTONE,
 };
-use countersign_testkit::ledger::build::{HOUR, request, scope, settle, take};
+use countersign_testkit::ledger::build::{HOUR, disposed_now, request, scope, settle, take};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -45,9 +44,7 @@ enum Scope {
         until: u32,
     },
     Doubt,
-    Tombstone {
-        until: u32,
-    },
+    Tombstone,
 }
 
 #[derive(Debug, Default)]
@@ -59,7 +56,7 @@ struct Reference {
 
 impl Reference {
     fn step(&mut self, step: Step) -> &'static str {
-        let (now, tombstone) = (self.now, TOMBSTONE.as_secs() as u32 / 3_600);
+        let now = self.now;
         let (next, answer) = match (step, self.scope) {
             (Step::Hours(hours), scope) => {
                 self.now += hours;
@@ -90,14 +87,7 @@ impl Reference {
                 (end.scope(now), "committed")
             }
             (Step::Take { .. }, scope) => (scope, "held"),
-            (Step::Sweep, Scope::Settled { until }) if now >= until => {
-                let until = until + tombstone;
-                (Scope::Tombstone { until }, "")
-            }
-            (Step::Sweep, Scope::Tombstone { until }) if now >= until => {
-                self.attempt = 0;
-                (Scope::Absent, "")
-            }
+            (Step::Sweep, Scope::Settled { until }) if now >= until => (Scope::Tombstone, ""),
             (
                 Step::Sweep,
                 Scope::Running {
@@ -115,7 +105,7 @@ impl Reference {
         match scope {
             Scope::Absent | Scope::Released => true,
             Scope::Running { until, retry } => retry && self.now >= until,
-            Scope::Settled { .. } | Scope::Doubt | Scope::Tombstone { .. } => false,
+            Scope::Settled { .. } | Scope::Doubt | Scope::Tombstone => false,
         }
     }
 
@@ -126,7 +116,7 @@ impl Reference {
             Scope::Running { .. } => "running",
             Scope::Released => "released",
             Scope::Settled { until } if self.now < until => "settled",
-            Scope::Settled { .. } | Scope::Tombstone { .. } => "expired",
+            Scope::Settled { .. } | Scope::Tombstone => "expired",
             Scope::Doubt => "in_doubt",
         };
         Some((self.attempt, state))
@@ -171,6 +161,7 @@ async fn answer(
         }
         Step::Sweep => {
             store.sweep(10).await.expect("memory answers");
+            disposed_now(store, 10).await.expect("memory answers");
             return "";
         }
         Step::Claim { retry } => {

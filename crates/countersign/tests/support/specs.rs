@@ -13,7 +13,7 @@ pub(crate) fn all() -> Vec<ToolSpec> {
 
 fn search() -> ToolSpec {
     let parameters = [
-        Parameter::new("query", ValueKind::String, "What to look for.").example("green tea"),
+        Parameter::new("query", ValueKind::String, "Words to search for.").example("green tea"),
         Parameter::new(
             "limit",
             ValueKind::Integer,

@@ -23,7 +23,7 @@ pub enum Fault {
         found: String,
     },
     /// The checkpoint is malformed, or not signed by this log.
-    #[error("the checkpoint does not hold: {0}")]
+    #[error("the checkpoint is not valid: {0}")]
     Checkpoint(CheckpointError),
     /// Records are out of order, or occur twice.
     #[error("it follows record {previous}; records stand in the order of the log, each once")]
@@ -119,7 +119,7 @@ pub enum Fault {
         fault: FreshnessFault,
     },
     /// The older checkpoint in the bundle is not valid.
-    #[error("the earlier checkpoint does not hold: {0}")]
+    #[error("the earlier checkpoint is not valid: {0}")]
     Earlier(CheckpointError),
     /// A hash of the consistency proof is malformed.
     #[error("hash {position} of the consistency proof is not 32 bytes in base64")]
@@ -131,7 +131,7 @@ pub enum Fault {
     #[error("the log is not shown to have grown from the earlier checkpoint: {0}")]
     EarlierNotGrown(InvalidProof),
     /// The held checkpoint is not one of this log, usually because it is from another log.
-    #[error("the held checkpoint does not hold: {0}")]
+    #[error("the held checkpoint is not valid: {0}")]
     Held(CheckpointError),
     /// The held checkpoint has another root for the same size: the log was rewritten.
     #[error("the log was rewritten: at {size} leaves it has another root than the held checkpoint")]

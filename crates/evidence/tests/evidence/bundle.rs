@@ -299,10 +299,10 @@ fn findings_say_what_differed() {
     insta::assert_snapshot!(message("leaf-of-a-later-version"), @"record 11: its leaf isn't a record: version 3 is not known; 1 to 2 are read");
     insta::assert_snapshot!(message("role-in-version-1"), @r#"record 4: its leaf isn't a record: a record of version 1 has no member "links.role""#);
     insta::assert_snapshot!(message("held-forked"), @"the log was rewritten: at 3 leaves it has another root than the held checkpoint");
-    insta::assert_snapshot!(message("checkpoint-resized"), @r#"the checkpoint does not hold: the signature of "log.example.com/orders" is not of this text"#);
+    insta::assert_snapshot!(message("checkpoint-resized"), @r#"the checkpoint is not valid: the signature of "log.example.com/orders" is not of this text"#);
     insta::assert_snapshot!(message("later-format"), @r#"the format "countersign.dev/bundle@v2" is not known; expected "countersign.dev/bundle@v1""#);
-    insta::assert_snapshot!(message("member-twice"), @r#"the bundle cannot be read: the member "/summary" stands there twice; send it once"#);
-    insta::assert_snapshot!(message("missing-member"), @"this is no evidence bundle: unknown field `leave`, expected one of `index`, `leaf`, `proof`, `payload`, `opened`");
+    insta::assert_snapshot!(message("member-twice"), @r#"the bundle cannot be read: the member "/summary" is there twice; send it once"#);
+    insta::assert_snapshot!(message("missing-member"), @"this is not an evidence bundle: unknown field `leave`, expected one of `index`, `leaf`, `proof`, `payload`, `opened`");
 }
 
 #[test]
@@ -332,4 +332,26 @@ fn limits_are_kept() {
         (error.code(), error),
         ("too_large", BundleError::TooLarge { found })
     );
+}
+
+/// A22: a list in the place of an object is refused, as other implementations do.
+#[test]
+fn a_list_is_no_object() {
+    let file = include_str!("../../../../docs/evidence-vectors/bundles/v2-valid-opened.json");
+    let sound: serde_json::Value = serde_json::from_str(file).unwrap();
+    assert!(Bundle::parse(sound.to_string()).is_ok());
+    for (place, members) in [
+        (
+            "/records/0",
+            &["index", "leaf", "proof", "payload", "opened"][..],
+        ),
+        ("/records/0/opened", &["arguments", "data", "raw", "shown"]),
+        ("/records/0/opened/arguments", &["salt", "value", "text"]),
+    ] {
+        let mut altered = sound.clone();
+        let object = altered.pointer_mut(place).unwrap();
+        *object = members.iter().map(|name| object[*name].clone()).collect();
+        let refused = Bundle::parse(altered.to_string()).map_err(|error| error.code());
+        assert_eq!(refused.map(|_| ()), Err("not_a_bundle"), "{place}");
+    }
 }

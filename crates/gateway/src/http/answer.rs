@@ -242,7 +242,7 @@ pub(crate) fn not_found(what: &str, name: &str) -> Refusal {
 /// Refuses because the gateway failed; the cause goes to the log, not to the caller.
 pub(crate) fn gateway_failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
     let error = countersign::redact::error_text(error);
-    tracing::error!(error, "a request could not be answered");
+    tracing::error!(error, "the gateway failed, so a request was not answered");
     ErrorBody::new(
         ErrorCode::UpstreamError,
         "the gateway could not answer the request",

@@ -131,7 +131,7 @@ impl From<Error> for Refusal {
 fn malformed() -> Refusal {
     Refusal::new(
         ErrorCode::InvalidArgument,
-        "the body is no answer to an approval",
+        "the body is not an answer to an approval",
     )
     .field("/decision")
     .hint("send {\"decision\": \"approve\"} or {\"decision\": \"deny\"}, with the \"shown_digest\" of the approval and a \"reason\" if there is one")

@@ -66,7 +66,7 @@ pub(super) enum Unread {
     TooLate,
     #[error("the body arrives too slowly")]
     TooSlow,
-    #[error("too much arrives at once")]
+    #[error("too many bytes are being received at once")]
     NoRoom,
     #[error("the body ended early")]
     Broken(#[source] axum::Error),

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use countersign::contract::{ErrorCode, RequestId, SnapshotId};
+use countersign::contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -100,7 +100,8 @@ async fn page(gateway: &Gateway, mut query: LogQuery, wanted: usize) -> Result<P
         scanned += rows.len();
         for row in rows {
             query.before = Some((row.at, row.id.clone()));
-            calls.extend(Some(row).filter(|row| row.request_id.is_some()));
+            let is_call = row.request_id.is_some() && row.kind != RecordKind::Intent;
+            calls.extend(is_call.then_some(row));
             if calls.len() == wanted {
                 break;
             }

@@ -23,7 +23,7 @@ pub(super) struct Asked<'b> {
 
 /// Members, each with its required form.
 const MEMBERS: [(&str, &str); 12] = [
-    ("arguments", "an object, or a string that holds its text"),
+    ("arguments", "an object, or a string with its text"),
     (
         "request_id",
         "a string of 1 to 128 visible ASCII characters",
@@ -86,7 +86,7 @@ pub(super) fn envelope(text: &str) -> Result<RequestEnvelope, Refusal> {
     let members: Members<'_> = serde_json::from_str(text).map_err(|error| not_json(&error))?;
     members.check()?;
     if members.get("arguments").is_some() {
-        let message = "arguments are no member of an envelope";
+        let message = "`arguments` is not a member of an envelope";
         return Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/arguments"));
     }
     members.envelope()
@@ -121,11 +121,11 @@ impl<'b> Members<'b> {
         };
         let shown: String = unknown.chars().take(80).collect();
         let pointer = shown.replace('~', "~0").replace('/', "~1");
-        let message = format!("{shown:?} is no member of a call");
+        let message = format!("{shown:?} is not a member of a call");
         let near = nearest(unknown, MEMBERS.iter().map(|(name, _)| *name));
         Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .field(format!("/{pointer}"))
-            .hint("what the tool is to get goes into \"arguments\"")
+            .hint("put the arguments of the tool into \"arguments\"")
             .did_you_mean(near))
     }
 
@@ -155,7 +155,7 @@ impl<'b> Members<'b> {
             let form = form.map_or("of its type", |(_, form)| form);
             Refusal::new(ErrorCode::InvalidArgument, format!("{name} is not {form}"))
                 .field(format!("/{name}"))
-                .hint("correct it, or leave it out or send null where there is none")
+                .hint("correct it, leave it out, or send null")
         })
     }
 }
@@ -163,12 +163,12 @@ impl<'b> Members<'b> {
 fn not_json(error: &serde_json::Error) -> Refusal {
     let (line, column) = (error.line(), error.column());
     let message = match error.classify() {
-        serde_json::error::Category::Data => "the body is no JSON object".to_owned(),
+        serde_json::error::Category::Data => "the body is not a JSON object".to_owned(),
         serde_json::error::Category::Eof => {
-            format!("the body is no JSON: it ends early, at line {line} column {column}")
+            format!("the body is not valid JSON: it ends early, at line {line} column {column}")
         }
         serde_json::error::Category::Io | serde_json::error::Category::Syntax => {
-            format!("the body is no JSON, see line {line} column {column}")
+            format!("the body is not valid JSON, see line {line} column {column}")
         }
     };
     Refusal::new(ErrorCode::InvalidArgument, message).hint(

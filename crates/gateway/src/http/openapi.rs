@@ -125,7 +125,7 @@ fn operation(spec: &ToolSpec, arguments: &str, answer: Option<&str>) -> Value {
     properties.insert(
         "arguments".to_owned(),
         json!({
-            "description": "An object, or a string that holds its text as a model wrote it.",
+            "description": "An object, or a string with the text that a model wrote.",
             "anyOf": [of_arguments, {"type": "string"}],
         }),
     );

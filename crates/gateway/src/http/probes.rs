@@ -23,19 +23,33 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
     if health.is_log_stopped() || gateway.executor().is_unsigned() {
         return not_ready("nothing can be signed, so calls are refused; the server's log says why");
     }
-    if gateway.stored().await.is_none() {
+    let Some(stored) = gateway.stored().await else {
         return not_ready("the store does not answer");
-    }
-    let policy = gateway.identity().policy();
-    let Some(fault) = policy.fault() else {
-        return answer::text("ready\n".to_owned());
     };
-    // The place of the mistake, not its text: everyone may read this.
-    let revision = policy.current().revision().clone();
-    let (line, column) = (fault.line, fault.column);
-    answer::text(format!(
-        "ready\nnote: the policy file is not accepted (line {line}, column {column}), {revision} stays in force\n"
-    ))
+    if !stored.vitals.is_writable {
+        return not_ready(
+            "the store takes no writes, so calls are refused: no evidence, no answer",
+        );
+    }
+    let mut lines = vec!["ready".to_owned()];
+    let policy = gateway.identity().policy();
+    if let Some(fault) = policy.fault() {
+        // The place of the mistake, not its text: everyone may read this.
+        let revision = policy.current().revision().clone();
+        let (line, column) = (fault.line, fault.column);
+        lines.push(format!(
+            "note: the policy file was rejected (line {line}, column {column}), {revision} stays in force"
+        ));
+    }
+    if stored
+        .vitals
+        .passage
+        .is_some_and(|passage| passage.jump().is_some())
+    {
+        let note = "note: the clock has jumped, so nothing that is past its time is removed";
+        lines.push(note.to_owned());
+    }
+    answer::text(lines.join("\n") + "\n")
 }
 
 fn not_ready(message: &str) -> Response {

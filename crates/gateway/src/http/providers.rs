@@ -32,11 +32,12 @@ use crate::nearest::nearest;
 use crate::offer::{Meant, Offer, OwnCall, meant};
 
 /// Providers whose messages are supported.
-const PROVIDERS: [Dialect; 4] = [
+const PROVIDERS: [Dialect; 5] = [
     Dialect::OpenAi,
     Dialect::OpenAiResponses,
     Dialect::Anthropic,
     Dialect::Gemini,
+    Dialect::Text,
 ];
 
 /// Maximum number of concurrent reads of one message.
@@ -58,7 +59,8 @@ pub(super) async fn calls(
     let calls = dialect
         .calls(message)
         .map_err(|error| unread(dialect, &error))?;
-    let answered = run(&gateway, &caller, &headers, envelope, calls).await?;
+    let model = dialect.model(message).map(Arc::from);
+    let answered = run(&gateway, &caller, &headers, (envelope, model), calls).await?;
     let answered: Vec<_> = answered
         .into_iter()
         .map(|(call, reply)| (call.written, gateway.for_model(reply)))
@@ -70,6 +72,7 @@ fn unread(dialect: Dialect, error: &DecodeError) -> Refusal {
     let refusal = Refusal::from(ErrorBody::from(error));
     match error {
         DecodeError::Provider { .. } => refusal.hint("ask the provider again"),
+        DecodeError::CutOff => refusal.hint("raise the model's token limit and ask again"),
         DecodeError::TooLarge { .. }
         | DecodeError::NotJson { .. }
         | DecodeError::Missing { .. }
@@ -88,7 +91,7 @@ async fn run(
     gateway: &Gateway,
     caller: &Caller,
     headers: &HeaderMap,
-    envelope: RequestEnvelope,
+    (envelope, model): (RequestEnvelope, Option<Arc<str>>),
     calls: Vec<ProviderCall>,
 ) -> Result<Vec<(Called, ReplyEnvelope)>, Refusal> {
     let offer = gateway.offer(&caller.principal, None);
@@ -124,6 +127,9 @@ async fn run(
         }
         if let Some(state) = &state {
             made = made.trace_state(state.clone());
+        }
+        if let Some(model) = &model {
+            made = made.model(model.clone());
         }
         let mut own_envelope = own_envelope.clone();
         if let Some(request_id) = &request_id {

@@ -32,7 +32,7 @@ impl<'k, const N: usize> Options<'k, N> {
             let at = known.iter().position(|known| *known == name);
             let Some(place) = at.and_then(|at| given.get_mut(at)) else {
                 let shown: String = name.chars().take(80).collect();
-                let message = format!("{shown:?} is no option of this address");
+                let message = format!("{shown:?} is not an option of this address");
                 return Err(Refusal::new(ErrorCode::InvalidArgument, message)
                     .hint(format!("there are {}", known.join(", ")))
                     .did_you_mean(nearest(&name, known)));

@@ -34,6 +34,16 @@ pub(super) fn is_operator(caller: &Caller) -> bool {
     }
 }
 
+/// Refuses whoever may not see what operators see.
+pub(super) fn operators_only(caller: &Caller) -> Result<(), Refusal> {
+    if is_operator(caller) {
+        return Ok(());
+    }
+    let message = "this is for whoever runs the server";
+    Err(Refusal::new(ErrorCode::Forbidden, message)
+        .hint(format!("use a credential with the scope {SCOPE_CALLS}")))
+}
+
 /// True if the caller may see this record.
 pub(super) fn sees(principal: &Principal, row: &LogRow) -> bool {
     let may_name = principal.may_act_for_others && principal.realm.has(&row.user_id);
@@ -129,6 +139,16 @@ pub(super) async fn find_for(
     principal: &Principal,
     name: &str,
 ) -> Result<SnapshotId, Refusal> {
+    seen(look_for(event, gateway, principal, name).await?, name)
+}
+
+/// Same as `look`, for operations that need more than read access: a denial is recorded.
+pub(super) async fn look_for(
+    event: &'static str,
+    gateway: &Gateway,
+    principal: &Principal,
+    name: &str,
+) -> Result<Sight, Refusal> {
     let sight = look(gateway, principal, name).await?;
     let archive = gateway.archive();
     match &sight {
@@ -136,7 +156,7 @@ pub(super) async fn find_for(
         Sight::Nothing if !sees_all(principal) => archive.deny_nothing(event, principal).await,
         Sight::Nothing | Sight::Seen(_) | Sight::Several(_) => {}
     }
-    seen(sight, name)
+    Ok(sight)
 }
 
 fn seen(sight: Sight, name: &str) -> Result<SnapshotId, Refusal> {

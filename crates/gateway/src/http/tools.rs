@@ -46,7 +46,7 @@ impl FromStr for Format {
             "markdown" => Ok(Self::Markdown),
             "jsonschema" => Ok(Self::JsonSchema),
             text => match text.parse() {
-                Ok(Dialect::Stub) | Err(_) => Err(()),
+                Ok(Dialect::Stub | Dialect::Text) | Err(_) => Err(()),
                 Ok(dialect) => Ok(Self::Provider(dialect)),
             },
         }

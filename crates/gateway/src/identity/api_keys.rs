@@ -381,11 +381,14 @@ impl ApiKeys {
             if let Ok(_guard) = inner.renewing.try_lock()
                 && let Err(error) = inner.renew().await
             {
-                tracing::warn!(%error, "the API keys cannot be read again");
+                tracing::warn!(%error, "the API keys could not be reloaded from the store; the earlier ones stay in use");
             }
         });
     }
 }
+
+/// Maximum age of the copy of the keys that the log is compared with.
+const COMPARED_MAX: Duration = Duration::from_secs(1);
 
 /// The keys of a user are erased in the same commit as the user.
 impl Belongings for ApiKeys {
@@ -404,6 +407,19 @@ impl Belongings for ApiKeys {
             let mut keys: Vec<_> = theirs.map(|held| document_key(&held.key.id)).collect();
             keys.sort_by(|a, b| a.id.cmp(&b.id));
             Ok(keys)
+        })
+    }
+
+    fn contradicts<'a>(&'a self, act: &'a Value) -> BoxFuture<'a, Result<bool, ledger::Error>> {
+        let text = |name| act.get(name).and_then(Value::as_str);
+        let revoked = text("key").filter(|_| text("event") == Some("api_key_revoked"));
+        Box::pin(async move {
+            let Some(id) = revoked else {
+                return Ok(false);
+            };
+            let copy = self.fresh(COMPARED_MAX).await?;
+            let held = copy.keys.get(id);
+            Ok(held.is_some_and(|held| held.key.revoked_at.is_none()))
         })
     }
 

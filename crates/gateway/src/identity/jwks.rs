@@ -15,7 +15,8 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::policy::{JwksSource, is_private};
+use super::discovery;
+use crate::policy::JwksSource;
 use crate::regular_file;
 
 /// Maximum size of a key set in bytes.
@@ -72,9 +73,9 @@ pub(super) enum Unfetched {
     File(#[source] std::io::Error),
     #[error("the set of keys has more than {SET_BYTES_MAX} bytes")]
     TooLarge,
-    #[error("the set of keys is no JWKS: {0}")]
+    #[error("the key set is not a JWKS: {0}")]
     NoSet(#[source] serde_json::Error),
-    #[error("the keys could not be had a moment ago")]
+    #[error("the keys could not be fetched a moment ago; they are tried again later")]
     Lately,
     #[error("the keys were fetched too long ago, and cannot be fetched")]
     TooOld,
@@ -124,7 +125,7 @@ impl KeySet {
             return match self.load(now).await {
                 Ok(loaded) => Ok(fitting(&loaded, id, algorithm)),
                 Err(error) => {
-                    tracing::warn!(%error, "the keys of an issuer stay as they were");
+                    tracing::warn!(%error, "the signing keys of a token issuer could not be loaded; the earlier keys stay in use");
                     Ok(found)
                 }
             };
@@ -133,7 +134,7 @@ impl KeySet {
             let set = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = set.load(now).await {
-                    tracing::warn!(%error, "the keys of an issuer stay as they were");
+                    tracing::warn!(%error, "the signing keys of a token issuer could not be loaded; the earlier keys stay in use");
                 }
             });
         }
@@ -172,7 +173,9 @@ impl KeySet {
     async fn fetch(&self) -> Result<Vec<Arc<PublicKey>>, Unfetched> {
         let bytes = match &self.source {
             JwksSource::Url(url) => fetch_url(url).await?,
-            JwksSource::Discovered { issuer } => fetch_url(&discovered(issuer).await?).await?,
+            JwksSource::Discovered { issuer } => {
+                fetch_url(&discovery::fetch(issuer).await?.jwks_uri).await?
+            }
             JwksSource::File(path) => {
                 let path = path.clone();
                 let read = tokio::task::spawn_blocking(move || read_file(&path)).await;
@@ -193,7 +196,7 @@ fn fitting(loaded: &Loaded, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<P
 
 /// Returns the HTTP client. It is created for the first issuer that has a URL, because reading the machine's
 /// certificates takes a while.
-fn client() -> Result<&'static reqwest::Client, Unfetched> {
+pub(super) fn client() -> Result<&'static reqwest::Client, Unfetched> {
     static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
 
     if let Some(client) = CLIENT.get() {
@@ -208,26 +211,8 @@ fn client() -> Result<&'static reqwest::Client, Unfetched> {
     Ok(CLIENT.get_or_init(|| client))
 }
 
-/// Returns the address of an issuer's keys, as the issuer publishes it (`OpenID` Connect Discovery 1.0, section 4).
-async fn discovered(issuer: &str) -> Result<String, Unfetched> {
-    #[derive(Deserialize)]
-    struct Configuration {
-        issuer: String,
-        jwks_uri: String,
-    }
-    let base = issuer.trim_end_matches('/');
-    let bytes = fetch_url(&format!("{base}/.well-known/openid-configuration")).await?;
-    let told: Configuration = serde_json::from_slice(&bytes).map_err(Unfetched::NoSet)?;
-    if told.issuer != issuer {
-        return Err(Unfetched::Discovery("it names another issuer"));
-    }
-    if !is_private(&told.jwks_uri) {
-        return Err(Unfetched::Discovery("its jwks_uri is not https"));
-    }
-    Ok(told.jwks_uri)
-}
-
-async fn fetch_url(url: &str) -> Result<Vec<u8>, Unfetched> {
+/// Fetches a short document.
+pub(super) async fn fetch_url(url: &str) -> Result<Vec<u8>, Unfetched> {
     let mut answer = client()?.get(url).send().await.map_err(Unfetched::Http)?;
     if !answer.status().is_success() {
         return Err(Unfetched::Status(answer.status().as_u16()));

@@ -7,6 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use aws_lc_rs::digest::{SHA256, SHA512, digest};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use countersign::Principal;
 use countersign::clock::Clock;
 use jsonwebtoken::dangerous::insecure_decode_claims;
@@ -16,7 +19,7 @@ use serde_json::{Map, Value};
 
 use super::jwks::{KeySet, PublicKey, Unfetched};
 use super::token_claims;
-use super::verified::Verified;
+use super::verified::{Claims, Verified};
 use crate::policy::{IssuerRule, JwksSource};
 
 /// Algorithms that tokens may be signed with.
@@ -53,34 +56,68 @@ impl Tokens {
         token: &str,
         issuers: &[IssuerRule],
     ) -> Result<Option<Principal>, Unfetched> {
-        #[derive(Deserialize)]
-        struct Issued {
-            iss: String,
-        }
-        let Ok(header) = decode_header(token) else {
-            return Ok(None);
-        };
-        // Not verified yet: it only selects the issuer whose keys are tried.
-        let Ok(issued) = insecure_decode_claims::<Issued>(token) else {
+        let Some((header, issuer)) = named_issuer(token) else {
             return Ok(None);
         };
         if !is_access_token(&header) {
             return Ok(None);
         }
-        for rule in issuers.iter().filter(|rule| rule.issuer == issued.iss) {
-            let keys = self.set_of(&rule.jwks);
-            let keys = keys.find(header.kid.as_deref(), header.alg, rule.jwks_age_max);
-            let keys = keys.await?;
-            let keys = keys.get(..TRIES_MAX).unwrap_or(&keys);
-            let check = |key: &PublicKey| signed(token, header.alg, key);
-            let Some(claims) = self.verified.claims(token, keys, check) else {
+        for rule in issuers.iter().filter(|rule| rule.issuer == issuer) {
+            let Some(claims) = self.signed_by(token, &header, rule).await? else {
                 continue;
             };
-            if self.is_for_us_now(&claims, rule) {
+            if self.is_for_now(&claims, rule, |audience| rule.is_audience(audience)) {
                 return Ok(token_claims::principal(&claims, rule));
             }
         }
         Ok(None)
+    }
+
+    /// Checks the identity token that answers to a sign-in (OpenID Connect Core 1.0, section 3.1.3.7): that this issuer has made it for this
+    /// client, now, for this very sign-in, and together with this access token.
+    pub(super) async fn is_identity(
+        &self,
+        token: &str,
+        issuers: &[IssuerRule],
+        meant: &Meant<'_>,
+    ) -> Result<bool, Unfetched> {
+        let Some((header, issuer)) = named_issuer(token) else {
+            return Ok(false);
+        };
+        let is_plain = header
+            .typ
+            .as_deref()
+            .is_none_or(|typ| typ.eq_ignore_ascii_case("jwt"));
+        if !is_plain
+            || header.crit.is_some()
+            || !ALGORITHMS.contains(&header.alg)
+            || issuer != meant.issuer
+        {
+            return Ok(false);
+        }
+        for rule in issuers.iter().filter(|rule| rule.issuer == issuer) {
+            let Some(claims) = self.signed_by(token, &header, rule).await? else {
+                continue;
+            };
+            let is_ours = self.is_for_now(&claims, rule, |audience| audience == meant.client_id);
+            return Ok(is_ours && meant.fits(&claims, header.alg));
+        }
+        Ok(false)
+    }
+
+    /// Returns the claims of a token if one of the issuer's keys has signed it.
+    async fn signed_by(
+        &self,
+        token: &str,
+        header: &Header,
+        rule: &IssuerRule,
+    ) -> Result<Option<Arc<Claims>>, Unfetched> {
+        let keys = self.set_of(&rule.jwks);
+        let keys = keys.find(header.kid.as_deref(), header.alg, rule.jwks_age_max);
+        let keys = keys.await?;
+        let keys = keys.get(..TRIES_MAX).unwrap_or(&keys);
+        let check = |key: &PublicKey| signed(token, header.alg, key);
+        Ok(self.verified.claims(token, keys, check))
     }
 
     fn set_of(&self, source: &JwksSource) -> Arc<KeySet> {
@@ -90,13 +127,18 @@ impl Tokens {
     }
 
     /// True if issuer, audience and times fit.
-    fn is_for_us_now(&self, claims: &Map<String, Value>, rule: &IssuerRule) -> bool {
+    fn is_for_now(
+        &self,
+        claims: &Map<String, Value>,
+        rule: &IssuerRule,
+        is_audience: impl Fn(&str) -> bool,
+    ) -> bool {
         let is_from = claims.get("iss").and_then(Value::as_str) == Some(&rule.issuer);
         let is_for_us = match claims.get("aud") {
-            Some(Value::String(audience)) => rule.is_audience(audience),
+            Some(Value::String(audience)) => is_audience(audience),
             Some(Value::Array(audiences)) => {
                 let mut audiences = audiences.iter().filter_map(Value::as_str);
-                audiences.any(|audience| rule.is_audience(audience))
+                audiences.any(is_audience)
             }
             _ => false,
         };
@@ -113,6 +155,54 @@ impl Tokens {
         });
         is_from && is_for_us && is_running && has_begun
     }
+}
+
+/// Facts that an identity token has to confirm.
+pub(super) struct Meant<'m> {
+    pub(super) issuer: &'m str,
+    pub(super) client_id: &'m str,
+    pub(super) nonce: &'m str,
+    pub(super) access_token: &'m str,
+}
+
+impl Meant<'_> {
+    fn fits(&self, claims: &Claims, algorithm: Algorithm) -> bool {
+        let text = |name: &str| claims.get(name).map(Value::as_str);
+        let is_from_us = text("nonce") == Some(Some(self.nonce));
+        // With several audiences the token says for which of them it was made.
+        let has_many = claims
+            .get("aud")
+            .and_then(Value::as_array)
+            .is_some_and(|it| it.len() > 1);
+        let is_client = match text("azp") {
+            Some(party) => party == Some(self.client_id),
+            None => !has_many,
+        };
+        let is_beside = text("at_hash")
+            .is_none_or(|hash| hash == Some(&half_hash(self.access_token, algorithm)));
+        is_from_us && is_client && is_beside
+    }
+}
+
+/// The left half of a token's hash in base64url, by the algorithm of the token that names it.
+fn half_hash(token: &str, algorithm: Algorithm) -> String {
+    let hash = match algorithm {
+        Algorithm::EdDSA => digest(&SHA512, token.as_bytes()),
+        _ => digest(&SHA256, token.as_bytes()),
+    };
+    let (half, _) = hash.as_ref().split_at(hash.as_ref().len() / 2);
+    BASE64_URL_SAFE_NO_PAD.encode(half)
+}
+
+/// Returns the header of a token and the issuer that it names. Neither is verified yet: the issuer only selects the keys that are tried.
+fn named_issuer(token: &str) -> Option<(Header, String)> {
+    #[derive(Deserialize)]
+    struct Issued {
+        iss: String,
+    }
+    let header = decode_header(token).ok()?;
+    let issued = insecure_decode_claims::<Issued>(token).ok()?;
+    Some((header, issued.iss))
 }
 
 /// True if the token is an access token. The issuer's keys also sign other tokens, such as identity tokens for

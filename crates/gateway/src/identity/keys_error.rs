@@ -40,13 +40,13 @@ pub enum KeysError {
         id: String,
     },
     /// The maximum number of keys is reached.
-    #[error("there are {limit} keys, and no more may be")]
+    #[error("there are {limit} keys, which is the maximum")]
     Full {
         /// The maximum.
         limit: usize,
     },
     /// Other processes kept changing the same key.
-    #[error("the key was changed by somebody else at the same time")]
+    #[error("the key was changed at the same time; try again")]
     Busy,
     /// The caller's credential lacks the scope for managing keys.
     #[error("the credential does not grant {scope:?}")]
@@ -74,7 +74,7 @@ impl KeysError {
                 .hint("correct it and send the request again"),
             Self::Beyond { field, .. } => ErrorBody::new(ErrorCode::Forbidden, message)
                 .field(*field)
-                .hint("let somebody make it who has that right, or the operator"),
+                .hint("let a caller with that right make it, or the operator"),
             Self::NoKey { .. } => {
                 ErrorBody::new(ErrorCode::NotFound, message).hint("GET /v1/keys lists all keys")
             }

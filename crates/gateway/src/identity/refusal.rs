@@ -78,7 +78,7 @@ impl Refused {
     }
 
     pub(super) fn unavailable(error: &dyn std::error::Error) -> Self {
-        tracing::warn!(%error, "credentials cannot be checked");
+        tracing::warn!(%error, "a credential could not be checked; the request was refused and may be retried");
         Self::new(Reason::Unavailable)
     }
 }
@@ -131,7 +131,7 @@ impl Refusals {
         tracing::warn!(
             reason = reason.as_str(),
             untold,
-            "a request was refused: no credential"
+            "requests were refused: no valid credential"
         );
     }
 }

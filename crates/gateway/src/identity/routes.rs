@@ -137,7 +137,7 @@ impl From<KeysError> for Refusal {
         let refusal = Self::from(error.body());
         match &error {
             KeysError::Store(error) => {
-                tracing::warn!(%error, "the API keys cannot be read or written");
+                tracing::warn!(%error, "the API keys could not be read from or written to the store");
                 refusal
             }
             KeysError::MissingScope { .. } => refusal.header(

@@ -2,8 +2,8 @@
 //!
 //! A session proves nothing of its own. It leads to a credential that is looked at again for every request: an API key
 //! or a token, the operator whom a one-time link was made for, or that this server needs no credential. A key that is
-//! revoked, a token that is over and a first key that is made end the sessions behind them at once. Sessions live in
-//! this process only.
+//! revoked, a token that is over and a first key that is made end the sessions behind them at once; a token of a sign-in at an
+//! issuer is renewed there first, if the issuer has allowed it. Sessions live in this process only.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,9 +19,14 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
 
+use super::issuer_door::NotLetIn;
 use super::{Identity, Reason, Refused};
 use crate::caller::Caller;
 use crate::operator::Operator;
+
+mod at_issuer;
+
+use at_issuer::Held;
 
 /// A session that was not used for so long is over.
 pub const SESSION_IDLE: SignedDuration = SignedDuration::from_mins(30);
@@ -63,6 +68,7 @@ struct Link {
 #[derive(Clone)]
 enum SignedBy {
     Credential(BearerToken),
+    Issuer(Arc<tokio::sync::Mutex<Held>>),
     Link(Caller),
     Nothing,
 }
@@ -85,13 +91,15 @@ pub enum Use {
     ByItself,
 }
 
-/// Why somebody could not sign in.
-#[derive(Debug, Clone)]
+/// Reason why a sign-in failed.
+#[derive(Debug)]
 pub enum NotSignedIn {
     /// The credential is not accepted.
     Refused(Box<Refused>),
     /// The credential is an agent's. Agents have the API; these pages answer for people.
     Agent,
+    /// The issuer let nobody in.
+    Issuer(NotLetIn),
 }
 
 impl Sessions {
@@ -103,8 +111,8 @@ impl Sessions {
         }
     }
 
-    /// A one-time link for the operator of this name, as text for the address. Whoever opens it is this operator, who may name any user, as
-    /// on the command line.
+    /// Creates a one-time link for the operator with this name, as text for the address. The person who opens it is
+    /// this operator, who may name any user, as on the command line.
     pub fn link(&self, operator: Principal, now: Timestamp) -> String {
         let operator = Operator::new(operator.acting_for_others()).at_socket();
         let until = now.saturating_add(LINK_LIFE).unwrap_or(now);
@@ -117,7 +125,7 @@ impl Sessions {
         text
     }
 
-    /// Opens a link, once. The cookie of the new session; none where there is no such link any more.
+    /// Opens a link once and returns the cookie of the new session; `None` if the link was used or has expired.
     pub fn redeem(&self, link: &str, now: Timestamp) -> Option<String> {
         let link = self.kept().links.remove(link)?;
         (link.until > now).then(|| self.begin(SignedBy::Link(link.operator), now))
@@ -157,6 +165,11 @@ impl Sessions {
             SignedBy::Credential(credential) => {
                 let proved = identity.proved_by(&credential).await;
                 proved.ok().filter(|caller| !is_agent(caller))
+            }
+            SignedBy::Issuer(held) => {
+                let mut held = held.lock().await;
+                let proved = identity.renewed(&mut held).await;
+                proved.filter(|caller| !is_agent(caller))
             }
             SignedBy::Link(operator) => Some(operator),
             SignedBy::Nothing => identity.without_credential().await,

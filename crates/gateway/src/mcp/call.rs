@@ -251,7 +251,7 @@ impl Handler {
         if !is_structured {
             let tool = entry.name();
             let record = reply.evidence.as_ref().map(|it| it.snapshot_id.to_string());
-            tracing::warn!(%tool, record, "an answer is not what the tool has declared");
+            tracing::warn!(%tool, record, "the tool's answer does not match its output schema");
         }
         let wants = Wants {
             structured: is_structured,

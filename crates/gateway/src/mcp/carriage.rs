@@ -16,7 +16,7 @@ use super::{ENVELOPE_EXTENSION, VENDOR};
 use crate::http::headers;
 use crate::strict;
 
-/// What a request says about itself.
+/// Envelope members of a request.
 #[derive(Clone)]
 pub(super) struct Said {
     pub(super) envelope: RequestEnvelope,
@@ -90,8 +90,8 @@ fn vendor_members(meta: &JsonObject) -> Result<RequestEnvelope, ErrorData> {
         .map_err(|error| malformed(&format!("a member {VENDOR}… of _meta: {error}")))
 }
 
-/// Whether a member is one that the list of tools has published: some clients send a tool's own `_meta` back with each call.
-/// By its form it is told from a member of the envelope that is misspelt.
+/// True if the list of tools has published this member: some clients send a tool's own `_meta` back with each call.
+/// Its form distinguishes it from a misspelt member of the envelope.
 fn is_echo(name: &str, value: &Value) -> bool {
     match name {
         "name" | "version" => value.is_string(),
@@ -106,9 +106,9 @@ fn malformed(what: &str) -> ErrorData {
     ErrorData::invalid_params(format!("invalid params: {what}"), None)
 }
 
-/// How much of a reply a client wants to see.
+/// Amount of detail that a client wants in a reply.
 pub(super) struct Wants {
-    /// Whether the data may be sent as `structuredContent`.
+    /// True if the data may be sent as `structuredContent`.
     pub(super) structured: bool,
     /// All of the envelope in `_meta`, and a link to the evidence. Hosts show models what they do not expect, or fail on it,
     /// so only a client that declares the extension gets it.

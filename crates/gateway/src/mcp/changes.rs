@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::handler::Shared;
 
-/// How often it is looked whether the connection of a client of the older eras is still there.
+/// Poll interval for closed connections of clients of the older protocol versions.
 const CLOSED_LOOK: Duration = Duration::from_secs(30);
 
 /// Tells a client of the newer era, as long as it listens.

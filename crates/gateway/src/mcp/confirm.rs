@@ -59,7 +59,7 @@ enum Opened {
     Server { state: Option<String> },
 }
 
-/// How a client can be asked.
+/// Way in which a client can be asked.
 enum Way {
     /// A form, now or with the next request.
     Form,
@@ -154,7 +154,7 @@ impl Asking<'_> {
         let answered = approvals.decide(approval_id, self.principal, response);
         if let Err(error) = answered.await {
             let code = error.into_body().code;
-            tracing::info!(%code, "an answer to an approval does not count");
+            tracing::info!(%code, "an answer to an approval was refused");
         }
     }
 
@@ -204,7 +204,7 @@ impl Asking<'_> {
         Some(self.given(approval_id, shown, Some(&answered)).await)
     }
 
-    /// How this client can be asked about a call of this principal.
+    /// Returns the way in which this client can be asked about a call of this principal.
     fn way(&self, declared: &ClientCapabilities, approval_id: &str) -> Option<Way> {
         let elicitation = declared.elicitation.as_ref()?;
         // One that names no mode has forms.
@@ -295,7 +295,7 @@ impl Asking<'_> {
         Some(self.codec().await?.seal_with(meaning.as_bytes(), &options))
     }
 
-    /// What a state counts for.
+    /// Returns the bytes that a `requestState` is bound to.
     fn binding(&self) -> Vec<u8> {
         let arguments = Digest::of_bytes(self.raw_arguments.as_bytes());
         let actor = &self.principal.actor;
@@ -354,7 +354,8 @@ fn in_form<'a>(approval: &'a Approval, narrowing: &Narrowing) -> Option<&'a Numb
     }
 }
 
-/// How to make smaller what a form has no field for: items of a list, members of an object, amounts that are texts.
+/// Returns instructions to narrow what a form has no field for: items of a list, members of an object, amounts that
+/// are strings.
 fn elsewhere(approval: &Approval, language: Language) -> Option<String> {
     let without = approval.narrowable.iter();
     let without = without.filter(|it| in_form(approval, it).is_none());

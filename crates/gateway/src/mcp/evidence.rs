@@ -22,7 +22,7 @@ pub(super) fn link(id: &SnapshotId) -> Resource {
     carriage::linked(format!("{SCHEME}{id}"), id.to_string())
 }
 
-/// How links to records look.
+/// Returns the template of links to records.
 pub(super) fn template() -> ResourceTemplate {
     ResourceTemplate::new("evidence://{snapshot_id}", "evidence")
         .with_title("Evidence")
@@ -46,7 +46,7 @@ pub(super) async fn read(
         Ok(shown) => shown,
         Err(archive::Error::NoRecord { .. }) => return Err(not_found()),
         Err(error) => {
-            tracing::error!(%error, "a record could not be read");
+            tracing::error!(%error, "a record could not be read from the store");
             let message = "the record could not be read; ask again later";
             return Err(ErrorData::internal_error(message, None));
         }

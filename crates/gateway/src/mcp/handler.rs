@@ -36,7 +36,7 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::offer::Offer;
 
-/// What a client is told about us.
+/// Instructions of the server for clients.
 const INSTRUCTIONS: &str = "Every tool answers with its data, or with an error whose first line is \
     CODE: message and what to do. Repeat a failed write with the same dev.countersign/idempotency_key \
     in _meta. A result links to its evidence, which resources/read shows.";
@@ -74,7 +74,7 @@ impl Handler {
         }
     }
 
-    /// Whether the protocol has to see the arguments of this tool.
+    /// True if the protocol has to see the arguments of this tool.
     pub(super) fn needs_arguments(&self, name: &str) -> bool {
         let is_fixture = |fixtures: &Arc<Pack>| fixtures.with_header(name).is_some();
         self.shared.fixtures.as_ref().is_some_and(is_fixture)
@@ -140,16 +140,18 @@ fn beside<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&
     of_head.or_else(|| extensions.get::<T>())
 }
 
-/// Who sent a request.
+/// Returns the caller of a request.
 pub(super) fn caller(extensions: &Extensions) -> Result<Caller, ErrorData> {
     let caller = beside::<Caller>(extensions).cloned();
     caller.ok_or_else(|| {
-        tracing::error!("a request has no caller: the endpoint stands before the identity layer");
+        tracing::error!(
+            "a request has no caller: the endpoint is mounted outside the identity layer"
+        );
         ErrorData::internal_error("the caller is not known", None)
     })
 }
 
-/// What the caller wrote as arguments.
+/// Returns the arguments as the caller wrote them.
 pub(super) fn raw_arguments(extensions: &Extensions) -> Option<RawArguments> {
     beside::<RawArguments>(extensions).cloned()
 }

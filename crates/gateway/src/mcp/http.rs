@@ -20,7 +20,7 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
 
-/// How many sessions the conformance suite gets.
+/// Maximum number of sessions for the conformance suite.
 const CONFORMANCE_SESSIONS: usize = 256;
 
 /// When a client that had no room for a stream may ask again.
@@ -37,7 +37,7 @@ struct Endpoint {
     sessions_max: usize,
 }
 
-/// The endpoint as a route. It has to stand behind the edge, which looks at `Host` and `Origin`, and behind
+/// Builds the route of the endpoint. It must be mounted behind the edge, which checks `Host` and `Origin`, and behind
 /// [`identity::layer`](crate::identity::layer).
 pub fn router<S: Clone + Send + Sync + 'static>(gateway: &Gateway) -> Router<S> {
     let handler = Handler::new(gateway);
@@ -153,7 +153,7 @@ fn is_json(kind: Option<&HeaderValue>) -> bool {
     kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
-/// What the protocol refuses with a bare text, in the form of every other refusal.
+/// Turns a plain-text refusal of the protocol library into the form of every other refusal.
 fn in_json(response: &Response<Body>, is_json: bool) -> Response<Body> {
     let (status, text) = match response.status() {
         StatusCode::METHOD_NOT_ALLOWED => (
@@ -163,7 +163,7 @@ fn in_json(response: &Response<Body>, is_json: bool) -> Response<Body> {
         // It is JSON, but no message could be read from it.
         StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => (
             StatusCode::BAD_REQUEST,
-            "the message is no request: a member is malformed or nested too deep",
+            "the message is not a valid request: a member is malformed or nested too deep",
         ),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -223,7 +223,7 @@ impl Endpoint {
     }
 }
 
-/// What is answered in the place of the protocol; nothing is known of the message, not even its id.
+/// Builds a refusal that is sent before the message is parsed, so without its id.
 fn refusal(status: StatusCode, code: i32, message: &str) -> Response<Body> {
     let error = json!({
         "jsonrpc": "2.0",

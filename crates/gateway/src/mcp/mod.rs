@@ -42,7 +42,7 @@ mod tools;
 pub use http::router;
 pub use stdio::{StdioError, serve_stdio};
 
-/// Where the endpoint is.
+/// Path of the endpoint.
 pub const PATH: &str = "/mcp";
 
 /// The prefix of our own members of `_meta`.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use countersign::archive::Read;
 use countersign::contract::Language;
 use countersign::dialogue::{Answers, Dialogue, Left};
 use countersign::offer::{Asked, Listed, Offers, Refused, Request};
@@ -109,6 +110,7 @@ impl Handler {
         };
         let talk = self.begin_talk(context, answers);
         let dialogue = talk.as_ref().map(|(dialogue, _)| dialogue.clone());
+        let owner = offers.owner(asked, &params).unwrap_or_default();
         let request = Request {
             principal: &caller.principal,
             tools: &tools,
@@ -130,7 +132,7 @@ impl Handler {
             None => {}
         }
         match answer {
-            Ok(answer) => match serde_json::from_value(answer) {
+            Ok(answer) => match self.noted(asked, (&caller, &owner, &about), answer).await? {
                 Ok(answer) => Ok(Some(Passed::Complete(answer))),
                 Err(error) => {
                     let message = format!("the answer of the server cannot be read: {error}");
@@ -149,6 +151,40 @@ impl Handler {
                 Err(ErrorData::internal_error(message, None))
             }
         }
+    }
+
+    /// Reads an answer, and records that the caller was given it. What cannot be recorded is not given.
+    async fn noted<T: DeserializeOwned>(
+        &self,
+        asked: Asked,
+        (caller, upstream, address): (&Caller, &str, &str),
+        answer: Value,
+    ) -> Result<Result<T, serde_json::Error>, ErrorData> {
+        let event = match asked {
+            Asked::Read => Some("resource_read"),
+            Asked::Prompt => Some("prompt_read"),
+            // These give nothing that the lists do not have.
+            Asked::Complete | Asked::Subscribe | Asked::Unsubscribe => None,
+        };
+        if let Some(event) = event {
+            let text = answer.to_string();
+            let read = Read {
+                event,
+                upstream,
+                address,
+                answer: &text,
+            };
+            let archive = self.shared.gateway.archive();
+            let kept = archive.note_read(&caller.principal, &read).await;
+            kept.map_err(|error| {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "a read was not answered, because it cannot be recorded"
+                );
+                ErrorData::internal_error("it cannot be recorded; try again later", None)
+            })?;
+        }
+        Ok(serde_json::from_value(answer))
     }
 }
 

@@ -20,15 +20,15 @@ pub(super) struct RawArguments(pub(super) Arc<str>);
 
 /// A message, ready for the protocol.
 pub(super) struct Message {
-    /// What the protocol parses.
+    /// Message for the protocol library, without the arguments.
     pub(super) bytes: Bytes,
-    /// What the binder gets; only of a `tools/call`.
+    /// Arguments for the binder; only of a `tools/call`.
     pub(super) arguments: Option<RawArguments>,
-    /// What is asked for.
+    /// Kind of the request.
     pub(super) kind: Kind,
 }
 
-/// What a message asks for, as far as it matters before it is parsed.
+/// Kind of a request, as far as it matters before parsing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It runs a tool.
@@ -182,7 +182,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// What the model wrote: the content of a text, and the source of anything else.
+/// Returns the text that the model wrote: the content of a string, or the source of any other value.
 fn text_of(arguments: &RawValue) -> Arc<str> {
     let source = arguments.get();
     if source.starts_with('"')

@@ -56,7 +56,7 @@ pub async fn serve_stdio(
 /// Messages, one a line.
 struct Lines<R, W> {
     input: BufReader<R>,
-    /// What has arrived of the next line.
+    /// Received part of the next line.
     line: Vec<u8>,
     is_too_long: bool,
     output: Arc<tokio::sync::Mutex<W>>,
@@ -208,7 +208,7 @@ where
         let Ok(mut message) = serde_json::from_slice::<ClientJsonRpcMessage>(&taken.bytes) else {
             self.refuse(
                 -32600,
-                "the message is no JSON-RPC message of this protocol",
+                "the message is not a JSON-RPC message of this protocol",
             )
             .await;
             return None;

@@ -15,10 +15,10 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
 
-/// How often it is looked whether the credential of a listening client is still accepted.
+/// Poll interval for the validity of a listening client's credential.
 const CREDENTIAL_LOOK: Duration = Duration::from_secs(3);
 
-/// How long a stream may take for its last message after the server was told to stop.
+/// Maximum time for the last message of a stream after the server was told to stop.
 const LAST_MESSAGE: Duration = Duration::from_secs(1);
 
 /// The streams that are open.
@@ -28,7 +28,7 @@ pub(super) struct Streams {
     per_caller_max: usize,
 }
 
-/// Whose stream it is.
+/// Holder of a stream.
 #[derive(Clone, PartialEq)]
 struct Holder {
     actor: Actor,

@@ -18,13 +18,13 @@ use serde_json::Value;
 
 use crate::offer::Own;
 
-/// How many tools a page has.
+/// Number of tools in a page.
 const PAGE_TOOLS: usize = 100;
 
 /// For how long a list may be kept; a client that listens hears of changes at once.
 const LIST_TTL_MS: u64 = 60_000;
 
-/// How many declarations are kept ready.
+/// Maximum number of prepared declarations in the cache.
 const PREPARED_MAX: usize = 4096;
 
 /// A declaration, ready to be sent.
@@ -33,7 +33,7 @@ pub(super) struct Prepared {
     brief: Promise,
     /// With all that a program can use, for a client that asks for it.
     whole: Promise,
-    /// Whether some of its arguments have to be sent as headers too.
+    /// True if some of its arguments have to be sent as headers too.
     pub(super) has_header_arguments: bool,
 }
 
@@ -97,7 +97,7 @@ impl Promise {
             Ok(output) => output,
             Err(error) => {
                 // A promise that cannot be checked is not made: clients refuse what breaks it.
-                tracing::warn!(tool = %entry.name(), %error, "an output schema is not listed");
+                tracing::warn!(tool = %entry.name(), %error, "the tool's output schema cannot be checked, so MCP clients are not shown it");
                 tool.output_schema = None;
                 None
             }
@@ -105,7 +105,7 @@ impl Promise {
         Some(Self { tool, output })
     }
 
-    /// Whether this is what the tool has promised to answer.
+    /// True if an answer matches the output schema of the tool.
     pub(super) fn accepts(&self, data: &Value) -> bool {
         let Some(output) = &self.output else {
             return true;
@@ -126,7 +126,7 @@ fn declared(catalog: &Catalog, entry: &Entry, whole: bool) -> Option<Tool> {
     let list = match Dialect::Mcp.tools_among(&[entry.spec()], &is_tool, &options) {
         Ok(list) => list,
         Err(error) => {
-            tracing::warn!(tool = %entry.name(), %error, "a tool cannot be listed over MCP");
+            tracing::warn!(tool = %entry.name(), %error, "the tool cannot be listed over MCP");
             return None;
         }
     };
@@ -151,7 +151,7 @@ pub(super) fn own(own: Own) -> Option<Tool> {
     Some(tool)
 }
 
-/// What checks an answer: nothing is repaired in it.
+/// Prepares the check of an answer; it repairs nothing.
 fn checker(schema: &rmcp::model::JsonObject) -> Result<Binder, countersign_args::SchemaError> {
     let policy = BindPolicy {
         leniency: Leniency::Strict,
@@ -196,6 +196,6 @@ fn decode(cursor: &str) -> Result<String, ErrorData> {
     let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
     let after = text.as_deref().and_then(|text| text.strip_prefix("after:"));
     after.map(str::to_owned).ok_or_else(|| {
-        ErrorData::invalid_params("the cursor is none of ours: start again without one", None)
+        ErrorData::invalid_params("the cursor is not valid: start again without one", None)
     })
 }

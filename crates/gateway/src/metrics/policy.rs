@@ -21,18 +21,18 @@ pub(super) struct PolicyText {
 
 impl Collector for PolicyText {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Policy files that were not accepted";
+        let help = "Policy files rejected since the process started";
         let rejected =
             encoder.encode_descriptor("policy_rejections", help, None, MetricType::Counter)?;
         ConstCounter::new(self.rejections).encode(rejected)?;
         if let Some(is_refused) = self.is_config_refused {
-            let help = "1 where the configuration file on disk is not accepted, and the one before stays in force";
+            let help = "1 if the configuration file on disk was rejected and the earlier one stays in force";
             gauge(&mut encoder, "config_refused", help, is_refused.into())?;
         }
         let Some(is_in_force) = self.is_file_in_force else {
             return Ok(());
         };
-        let help = "1 where the policy file on disk is the one in force";
+        let help = "1 if the policy file on disk is in force, 0 if it was rejected";
         gauge(
             &mut encoder,
             "policy_file_in_force",

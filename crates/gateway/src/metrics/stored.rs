@@ -54,7 +54,7 @@ async fn collect(gateway: Gateway) -> Option<Stored> {
         Ok(found) => found,
         Err(error) => {
             let error = error_text(&error);
-            tracing::warn!(error, "the store does not answer");
+            tracing::warn!(error, "the store did not answer the health check");
             return None;
         }
     };
@@ -82,19 +82,19 @@ impl Stored {
 
     pub(super) fn encode(self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         if let Some(pending) = self.approvals_pending {
-            let help = "Approvals that nobody has answered";
+            let help = "Approvals that wait for an answer";
             gauge(encoder, "approvals_pending", help, number(pending))?;
         }
-        let help = "Records in the tree";
+        let help = "Records in the evidence log";
         gauge(encoder, "log_tree_size", help, number(self.tree_size))?;
-        let help = "Records under the newest signed checkpoint";
+        let help = "Records covered by the newest signed checkpoint";
         gauge(
             encoder,
             "log_checkpoint_size",
             help,
             number(self.checkpoint_size),
         )?;
-        let help = "Records that are committed and not signed yet";
+        let help = "Committed records that are not signed yet";
         gauge(
             encoder,
             "log_unsigned_records",
@@ -102,7 +102,7 @@ impl Stored {
             number(self.unsigned()),
         )?;
         encode_vitals(self.vitals, encoder)?;
-        let help = "Since when the newest signed checkpoint is known";
+        let help = "Time since the newest signed checkpoint was first seen";
         let unit = Some(&Unit::Seconds);
         let age = encoder.encode_descriptor("log_checkpoint_age", help, unit, MetricType::Gauge)?;
         ConstGauge::new(self.checkpoint_age.as_secs_f64()).encode(age)
@@ -110,16 +110,39 @@ impl Stored {
 }
 
 fn encode_vitals(vitals: StoreVitals, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let help = "Calls of which nobody knows whether their effect happened, up to 10000";
+    let help = "Calls whose effect may or may not have happened, counted up to 10000";
     gauge(encoder, "calls_in_doubt", help, number(vitals.in_doubt))?;
-    let help = "1 where the store takes writes";
+    let help = "1 if the store accepts writes, else 0";
     gauge(encoder, "store_writable", help, vitals.is_writable.into())?;
+    let help = "Writes that failed since the store was opened";
+    gauge(
+        encoder,
+        "store_write_errors",
+        help,
+        number(vitals.write_errors),
+    )?;
+    if let Some(newest) = vitals.newest_record {
+        let help = "When the newest record was written: the last successful commit";
+        let unit = Some(&Unit::Seconds);
+        let at = encoder.encode_descriptor("store_last_commit", help, unit, MetricType::Gauge)?;
+        ConstGauge::new(newest.as_second()).encode(at)?;
+    }
+    if let Some(passage) = vitals.passage {
+        let help =
+            "1 where the clock disagrees with the last time that was believed: nothing is removed";
+        gauge(
+            encoder,
+            "store_clock_jumped",
+            help,
+            passage.jump().is_some().into(),
+        )?;
+    }
     if let Some(free) = vitals.free_bytes {
-        let help = "What the disk of the store has left";
+        let help = "Free bytes on the disk of the store";
         gauge(encoder, "store_free_bytes", help, number(free))?;
     }
     if let Some(needed) = vitals.needed_bytes {
-        let help = "What has to stay free: below that nothing is written";
+        let help = "Bytes that must stay free on the disk; with less, the store refuses writes";
         gauge(encoder, "store_needed_bytes", help, number(needed))?;
     }
     Ok(())

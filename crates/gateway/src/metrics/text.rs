@@ -13,6 +13,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Metrics;
+use super::bindings::Line;
 use super::meters::ToolMeters;
 use super::policy::PolicyText;
 use super::stored::Stored;
@@ -41,7 +42,7 @@ impl Metrics {
             .collect();
         drop(by_name);
         let mut registry = Registry::with_prefix("countersign");
-        registry.register_collector(Box::new(ToolText(tools)));
+        registry.register_collector(Box::new(ToolText(tools, self.bindings.lines())));
         registry.register_collector(Box::new(scrape.policy));
         registry.register_collector(Box::new(self.server_text(scrape)));
         let mut text = String::new();
@@ -61,18 +62,18 @@ impl Metrics {
 
 /// Metrics by tool.
 #[derive(Debug)]
-struct ToolText(Tools);
+struct ToolText(Tools, Vec<Line>);
 
 impl Collector for ToolText {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Calls by tool and by what the caller was told: OK, or a closed error code";
+        let help = "Calls by tool and by result: OK, or the error code of the reply";
         let mut calls = encoder.encode_descriptor("calls", help, None, MetricType::Counter)?;
         for (tool, meters) in &self.0 {
             for (code, count) in meters.calls() {
                 counter(&mut calls, &[("tool", tool), ("code", code)], count)?;
             }
         }
-        let help = "Where the time of calls went, by tool";
+        let help = "Time that calls spent in each phase, by tool";
         let unit = Some(&Unit::Seconds);
         let mut phases =
             encoder.encode_descriptor("call_phase", help, unit, MetricType::Histogram)?;
@@ -82,7 +83,7 @@ impl Collector for ToolText {
                 durations.encode(&mut phases.encode_family(&labels)?)?;
             }
         }
-        let help = "What the binder changed or refused in what models wrote, by tool";
+        let help = "Repairs and refusals of arguments by the binder, by tool and issue code";
         let mut issues =
             encoder.encode_descriptor("bind_issues", help, None, MetricType::Counter)?;
         for (tool, meters) in &self.0 {
@@ -90,7 +91,19 @@ impl Collector for ToolText {
                 counter(&mut issues, &[("tool", tool), ("issue", issue)], count)?;
             }
         }
-        let help = "Calls that were answered with the stored reply of an earlier one, by tool";
+        let help = "Calls by what became of their arguments, by tool, client and model";
+        let mut bindings =
+            encoder.encode_descriptor("bindings", help, None, MetricType::Counter)?;
+        for ((tool, client, model), outcome, count) in &self.1 {
+            let labels = [
+                ("tool", &**tool),
+                ("client", *client),
+                ("model", &**model),
+                ("outcome", *outcome),
+            ];
+            counter(&mut bindings, &labels, *count)?;
+        }
+        let help = "Calls answered with the stored reply of an earlier call, by tool";
         let mut replays = encoder.encode_descriptor("replays", help, None, MetricType::Counter)?;
         for (tool, meters) in &self.0 {
             counter(&mut replays, &[("tool", tool)], meters.replays())?;
@@ -110,7 +123,7 @@ struct ServerText {
 
 impl Collector for ServerText {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Requests that never became calls, by reason";
+        let help = "Requests refused before they became calls, by reason";
         let mut refused =
             encoder.encode_descriptor("refused_requests", help, None, MetricType::Counter)?;
         for (reason, count) in &self.refusals {
@@ -121,10 +134,10 @@ impl Collector for ServerText {
         gauge(
             &mut encoder,
             "calls_in_flight",
-            "Calls that are running",
+            "Calls in progress",
             running,
         )?;
-        let help = "Calls that wait for others: for the same key, for a person, for their turn";
+        let help = "Calls that wait for a call with the same key, for a person, or for a free slot";
         let waiting = number(self.scrape.calls_waiting);
         gauge(&mut encoder, "calls_waiting", help, waiting)?;
         gauge(
@@ -133,16 +146,17 @@ impl Collector for ServerText {
             "Open connections",
             self.connections,
         )?;
-        let help = "1 where the store answers";
+        let help = "1 if the store answers, else 0";
         gauge(&mut encoder, "store_up", help, stored.is_some().into())?;
         if let Some(stored) = stored {
             stored.encode(&mut encoder)?;
         }
-        let help = "Spans that could not be exported";
+        let help = "Trace spans that were dropped because they could not be exported";
         let dropped =
             encoder.encode_descriptor("spans_dropped", help, None, MetricType::Counter)?;
         ConstCounter::new(self.spans_dropped).encode(dropped)?;
-        let build = encoder.encode_descriptor("build", "The program", None, MetricType::Info)?;
+        let build =
+            encoder.encode_descriptor("build", "Version of the program", None, MetricType::Info)?;
         Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]).encode(build)
     }
 }

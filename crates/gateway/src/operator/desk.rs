@@ -12,37 +12,37 @@ use tokio::sync::mpsc;
 
 use crate::gateway::Gateway;
 
-/// How many lines wait for whoever reads them; an operation waits for room.
+/// Maximum number of lines that wait for the reader; then the operation waits.
 const LINES_WAITING: usize = 32;
 
-/// What the operator can ask a server for.
+/// Operations that an operator can ask a server for.
 pub trait Operations: Send + Sync {
-    /// What the server says of itself to the operator.
+    /// Returns facts about the server, for the operator.
     fn about(&self) -> Value;
 
     /// Carries one out. It is called on a thread of its own, which may block.
     fn perform(&self, gateway: &Gateway, asked: &Asked, lines: Lines);
 }
 
-/// What is asked for.
+/// A requested operation.
 #[derive(Debug)]
 pub struct Asked {
     /// The name of the operation.
     pub operation: String,
-    /// What it is asked with, as it arrived.
+    /// Body of the request, as it arrived.
     pub request: Bytes,
 }
 
-/// Where an answer goes. Clones share it.
+/// Sink of an answer. Clones share it.
 #[derive(Clone)]
 pub struct Lines {
     sender: mpsc::Sender<Bytes>,
     gateway: Gateway,
 }
 
-/// Nobody reads the answer any more.
+/// Error: the command that asked has ended, usually because of Ctrl-C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("whoever asked has gone")]
+#[error("the command that asked has ended")]
 pub struct Gone;
 
 impl Lines {
@@ -56,14 +56,13 @@ impl Lines {
         self.sender.blocking_send(text(line)).map_err(|_| Gone)
     }
 
-    /// Sends a line where there is room for it; it may be left out otherwise.
+    /// Sends a line if there is room; otherwise the line is dropped.
     pub fn try_send(&self, line: &impl Serialize) {
         // A reader that is slow or gone misses nothing that it needs.
         let _ = self.sender.try_send(text(line));
     }
 
-    /// Returns when nobody waits for the answer any more: whoever asked has closed the connection, or the server
-    /// was told to stop.
+    /// Waits until the answer is no longer wanted: the command closed the connection, or the server was told to stop.
     pub async fn given_up(&self) {
         tokio::select! {
             () = self.sender.closed() => {}

@@ -16,17 +16,17 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use zeroize::Zeroizing;
 
-/// How many tickets wait for their request; more of them push the oldest out.
+/// Maximum number of unused tickets; the oldest is evicted.
 const TICKETS_MAX: usize = 64;
 
 /// The scheme of the header that brings a proof.
 const SCHEME: &str = "Operator ";
 
-/// What both sides know: 32 bytes in a file that only the server's account can read.
+/// Shared secret: 32 bytes in a file that only the server's account can read.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<[u8; 32]>);
 
-/// Who proves something.
+/// Side that proves something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The process that listens.
@@ -35,10 +35,10 @@ pub enum Role {
     Operator,
 }
 
-/// What one proof is about.
+/// Facts that one proof covers.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange<'a> {
-    /// Where the server listens, and where the command has found it.
+    /// Address at which the server listens and the command has found it.
     pub url: &'a str,
     /// Drawn by the command.
     pub nonce: &'a str,
@@ -69,7 +69,7 @@ impl Secret {
         hex::encode(hmac::sign(&self.key(), &about(role, exchange)).as_ref())
     }
 
-    /// Whether this is the proof of that side.
+    /// True if this is the proof of that side.
     pub fn is_proved(&self, role: Role, exchange: Exchange<'_>, proof: &str) -> bool {
         let Some(proof) = hex::decode::<32>(proof) else {
             return false;
@@ -88,7 +88,7 @@ pub fn authorization(secret: &Secret, exchange: Exchange<'_>) -> String {
     format!("{SCHEME}{}.{}.{proof}", exchange.nonce, exchange.ticket)
 }
 
-/// A number that nobody has used before.
+/// Draws a fresh random number.
 pub fn draw_nonce(ids: &dyn IdSource) -> String {
     let mut bytes = [0; 32];
     ids.fill(&mut bytes);
@@ -155,7 +155,7 @@ impl Prover {
         Some((ticket, proof))
     }
 
-    /// Whether these headers bring the operator's proof for a ticket that was not used yet.
+    /// True if these headers carry the operator's proof for an unused ticket.
     pub(crate) fn is_proved(&self, headers: &HeaderMap) -> bool {
         self.check(headers).is_some()
     }

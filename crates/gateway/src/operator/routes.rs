@@ -22,7 +22,7 @@ use crate::http::answer::{self, Refusal};
 use crate::http::{body, edge};
 use crate::strict;
 
-/// How long nothing is sent before an empty line says that the operation is still at work.
+/// Interval of empty lines that show that an operation is still running.
 const BEAT: Duration = Duration::from_secs(5);
 
 /// When an operator who found no room should come back.
@@ -35,7 +35,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/operator/{operation}", post(perform))
 }
 
-/// How a server shows that it knows the secret of its folder, before anybody trusts it.
+/// Routes with which a server proves that it knows the secret of its folder, before a command trusts it.
 pub(crate) fn for_anybody() -> Router<Gateway> {
     Router::new().route("/v1/operator/prove", post(prove))
 }

@@ -26,7 +26,7 @@ pub enum SocketError {
     /// The system cannot have a socket there.
     #[error("the path {path} is longer than the {PATH_BYTES_MAX} bytes that a socket can have")]
     TooLong {
-        /// Where it was to be.
+        /// Path of the socket.
         path: PathBuf,
     },
     /// Others could put something of theirs in its place.
@@ -36,13 +36,13 @@ pub enum SocketError {
     OpenFolder {
         /// Which folder.
         folder: PathBuf,
-        /// What others may do there.
+        /// Mode of the folder.
         mode: u32,
     },
     /// It cannot be made.
     #[error("cannot make the socket {path}")]
     Io {
-        /// Where it was to be.
+        /// Path of the socket.
         path: PathBuf,
         /// Why.
         #[source]
@@ -53,9 +53,9 @@ pub enum SocketError {
 /// A socket that listens.
 pub struct OperatorSocket {
     listener: UnixListener,
-    /// Where it is now.
+    /// Current path of the socket.
     at: PathBuf,
-    /// Where commands look for it.
+    /// Path at which commands look for it.
     path: PathBuf,
     /// Which file it is, whatever its name.
     file: (u64, u64),
@@ -64,7 +64,7 @@ pub struct OperatorSocket {
 }
 
 impl OperatorSocket {
-    /// Makes it in a folder, under a name that nobody looks for yet. To be called within a runtime.
+    /// Creates the socket in a folder, under a temporary name. Call it within a runtime.
     pub fn make(folder: &Path) -> Result<Self, SocketError> {
         let path = folder.join(NAME);
         // As long as the real name, or shorter.
@@ -119,23 +119,23 @@ impl OperatorSocket {
                 Ok(peer) => {
                     tracing::warn!(
                         uid = peer.uid(),
-                        "another account was refused at the socket"
+                        "a connection to the operator socket was refused: it came from another account"
                     );
                 }
                 Err(error) => {
-                    tracing::warn!(kind = ?error.kind(), "it is not known who connected to the socket");
+                    tracing::warn!(kind = ?error.kind(), "a connection to the operator socket was refused: its account could not be read");
                 }
             }
         }
     }
 }
 
-/// Whether an account may do what the operator may.
+/// True if an account has the rights of the operator.
 const fn is_operator(uid: u32, account: u32) -> bool {
     uid == account || uid == ROOT
 }
 
-/// Whether others than the owner may write into a folder of this mode.
+/// True if accounts other than the owner may write into a folder of this mode.
 pub const fn is_open(mode: u32) -> bool {
     mode & 0o022 != 0
 }

@@ -32,6 +32,16 @@ impl PolicyError {
         }
     }
 
+    /// Creates a mistake at a place.
+    pub(super) fn at(line: usize, column: usize, message: String) -> Self {
+        Self {
+            line,
+            column,
+            message,
+            hint: HINT.to_owned(),
+        }
+    }
+
     /// Creates a mistake about the file as a whole.
     pub(super) fn of_file(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {

@@ -18,12 +18,16 @@ use super::value::{Glob, Pause, Period, ScopeName, is_short_name};
 pub struct PolicyFile {
     /// Revision name that the file gives itself.
     pub revision: Option<Name>,
+    /// Whether the rights to call tools are enforced; issuers, limits and budgets always are.
+    pub mode: Mode,
     /// Defaults, if no rule matches.
     pub defaults: Defaults,
     /// Rules for callers of tools.
     pub tools: Vec<ToolRule>,
     /// Rules for agents.
     pub agents: Vec<AgentRule>,
+    /// Rules that look at a call.
+    pub rules: Vec<CallRule>,
     /// Issuers whose tokens are accepted.
     pub issuers: Vec<IssuerRule>,
     /// Settings of approvals.
@@ -95,6 +99,62 @@ pub struct ToolRule {
     pub valid_for: Option<Period>,
 }
 
+/// Rule that looks at a call. It only makes a decision stricter.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallRule {
+    /// Name in replies, records and reports.
+    pub name: Name,
+    /// Pattern of the tools.
+    #[serde(rename = "match")]
+    pub tool: Glob,
+    /// Condition in CEL; if left out, the rule holds for every call.
+    #[serde(default)]
+    pub when: Option<String>,
+    /// What becomes of a call for which it holds.
+    pub then: Then,
+    /// Time for which an approval can be given and used; the shortest one counts.
+    #[serde(default)]
+    pub valid_for: Option<Period>,
+    /// Whether it is enforced.
+    #[serde(default)]
+    pub mode: Mode,
+}
+
+/// What becomes of a call for which a rule holds. The enum is exhaustive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// The call is refused.
+    Deny,
+    /// The user confirms it.
+    Confirm,
+    /// Two different approvers confirm it.
+    FourEyes,
+}
+
+impl Then {
+    /// The word in the file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Confirm => "confirm",
+            Self::FourEyes => "four_eyes",
+        }
+    }
+}
+
+/// Whether a rule is enforced. The enum is exhaustive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// It is enforced.
+    #[default]
+    Enforce,
+    /// It is decided and recorded, and changes nothing.
+    Observe,
+}
+
 /// Rule for confirmations by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -156,6 +216,6 @@ impl<'de> Deserialize<'de> for Name {
             return Ok(Self(text));
         }
         let form = "1 to 64 letters, digits and _ . -";
-        Err(D::Error::custom(format!("{text:?} is no name: {form}")))
+        Err(D::Error::custom(format!("{text:?} is not a name: {form}")))
     }
 }

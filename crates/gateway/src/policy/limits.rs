@@ -270,7 +270,10 @@ macro_rules! checked_text {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = String::deserialize(deserializer)?;
                 Self::new(&text).ok_or_else(|| {
-                    D::Error::custom(format!(concat!("{:?} is no ", $what, ": ", $form), text))
+                    D::Error::custom(format!(
+                        concat!("{:?} is not a valid ", $what, ": ", $form),
+                        text
+                    ))
                 })
             }
         }

@@ -15,7 +15,7 @@ use countersign::authorize::{Authorizer, Decision};
 use countersign::contract::{Digest, ToolSpec};
 use countersign::ledger;
 use countersign::unavailable::Unavailable;
-use countersign::{BoxFuture, Principal};
+use countersign::{BoxFuture, Catalog, Principal};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -50,6 +50,10 @@ pub struct LivePolicy {
     /// True if this policy or an earlier one named an issuer.
     has_had_issuers: AtomicBool,
     keeper: OnceLock<Keeper>,
+    /// The tools that conditions of rules are checked against; not set if nobody gave them.
+    catalog: OnceLock<Catalog>,
+    /// Revision of the catalog that the policy was last checked against.
+    checked: AtomicU64,
     /// Held while a change of the policy is decided, so that two changes do not cross.
     changing: tokio::sync::Mutex<()>,
 }
@@ -108,6 +112,8 @@ impl LivePolicy {
             rejections: AtomicU64::new(0),
             since: ArcSwapOption::empty(),
             keeper: OnceLock::new(),
+            catalog: OnceLock::new(),
+            checked: AtomicU64::new(0),
             changing: tokio::sync::Mutex::new(()),
         }
     }
@@ -117,6 +123,29 @@ impl LivePolicy {
     pub fn keep_with(&self, keeper: Keeper) -> std::io::Result<()> {
         self.keeper.get_or_init(|| keeper);
         self.keep_text(&self.current())
+    }
+
+    /// Checks the conditions of the rules against these tools, and those of every later policy against the tools that
+    /// there are then.
+    pub fn check_against(&self, catalog: &Catalog) -> Result<(), PolicyError> {
+        let catalog = self.catalog.get_or_init(|| catalog.clone());
+        self.checked.store(catalog.revision(), Ordering::Relaxed);
+        fits(&self.current(), catalog)
+    }
+
+    /// Says in the log that a rule does not fit tools that have changed. Calls of them are refused where the rule cannot
+    /// be decided.
+    fn check_new_tools(&self) {
+        let Some(catalog) = self.catalog.get() else {
+            return;
+        };
+        let revision = catalog.revision();
+        if self.checked.swap(revision, Ordering::Relaxed) == revision {
+            return;
+        }
+        if let Err(error) = fits(&self.current(), catalog) {
+            tracing::warn!(%error, "a rule of the policy does not fit a tool that has changed");
+        }
     }
 
     fn keep_text(&self, policy: &Policy) -> std::io::Result<()> {
@@ -211,7 +240,11 @@ impl LivePolicy {
         if read_off(path).await.as_ref() != Ok(&text) {
             return Reloaded::Changing;
         }
-        let policy = match parse(path, &text) {
+        let policy = parse(path, &text).and_then(|policy| match self.catalog.get() {
+            Some(catalog) => fits(&policy, catalog).map(|()| policy),
+            None => Ok(policy),
+        });
+        let policy = match policy {
             Ok(policy) => Arc::new(policy),
             Err(error) => return self.refuse(error, Some(digest), recorder),
         };
@@ -274,7 +307,9 @@ impl LivePolicy {
         use tokio::signal::unix::{SignalKind, signal};
 
         let Ok(mut hangup) = signal(SignalKind::hangup()) else {
-            tracing::error!("SIGHUP cannot be heard, so the policy is not read again");
+            tracing::error!(
+                "the SIGHUP handler could not be installed; changes of the policy file are ignored until a restart"
+            );
             return;
         };
         loop {
@@ -283,6 +318,7 @@ impl LivePolicy {
                 () = tokio::time::sleep(POLL) => {}
             }
             self.reload(&recorder).await;
+            self.check_new_tools();
         }
     }
 
@@ -292,7 +328,7 @@ impl LivePolicy {
             tracing::warn!(
                 %error,
                 policy = %self.current.load().revision(),
-                "the policy file is not accepted; the policy before stays in force"
+                "the policy file was rejected; the earlier policy stays in force"
             );
             self.rejections.fetch_add(1, Ordering::Relaxed);
             let rejection = Rejection {
@@ -337,6 +373,13 @@ impl Authorizer for LivePolicy {
         let decision = policy.decision(principal, tool);
         Box::pin(std::future::ready(Ok(decision)))
     }
+}
+
+/// Checks a policy against the tools of a catalog.
+fn fits(policy: &Policy, catalog: &Catalog) -> Result<(), PolicyError> {
+    let entries = catalog.list();
+    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+    policy.fits(&specs)
 }
 
 /// Reads a policy file; paths in it are relative to its folder.

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use countersign::authorize::Verdict;
 use countersign::contract::tool::Confirmation;
 use countersign::contract::{Actor, ActorType, ToolSpec};
 use countersign::{Effects, Principal};
 use serde::Serialize;
 
-use super::{Glob, Policy, is_built_in};
+use super::{Glob, Mode, Policy, Then, is_built_in};
 
 mod warning;
 
@@ -26,6 +25,8 @@ pub struct Review {
     pub tools: Vec<ReviewedTool>,
     /// The `[[tools]]` entries, in the order of the file.
     pub rules: Vec<ReviewedRule>,
+    /// The `[[rules]]` entries, in the order of the file.
+    pub conditions: Vec<ReviewedCondition>,
     /// Patterns of `[[agents]]` entries, each once, and last all other agents.
     pub agents: Vec<ReviewedAgent>,
     /// Scopes that `[[tools]]` entries name.
@@ -59,6 +60,27 @@ pub struct ReviewedRule {
     pub pattern: String,
     /// Scopes of which one is needed.
     pub scopes: Vec<String>,
+    /// Tools that it matches.
+    pub tools: Vec<String>,
+}
+
+/// A `[[rules]]` entry with the tools that it matches.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReviewedCondition {
+    /// Name of the rule.
+    pub name: String,
+    /// Line of the entry.
+    pub line: usize,
+    /// Pattern of the entry.
+    #[serde(rename = "match")]
+    pub pattern: String,
+    /// Its condition; `None` if it holds for every call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// What becomes of a call for which it holds.
+    pub then: &'static str,
+    /// False if it is only observed.
+    pub enforced: bool,
     /// Tools that it matches.
     pub tools: Vec<String>,
 }
@@ -121,6 +143,7 @@ impl Policy {
             policy: self.revision.clone(),
             tools: reviewed.collect(),
             rules: self.reviewed_rules(tools),
+            conditions: self.reviewed_conditions(tools),
             scopes: self.reviewed_scopes(tools),
             agents,
             warnings: Vec::new(),
@@ -133,6 +156,19 @@ impl Policy {
         let rules = self.file.tools.iter().map(|rule| ReviewedRule {
             pattern: rule.tool.as_str().to_owned(),
             scopes: texts(&rule.scopes),
+            tools: matched(&rule.tool, tools),
+        });
+        rules.collect()
+    }
+
+    fn reviewed_conditions(&self, tools: &[&ToolSpec]) -> Vec<ReviewedCondition> {
+        let rules = self.rules.iter().map(|rule| ReviewedCondition {
+            name: rule.name.to_string(),
+            line: rule.place.line,
+            pattern: rule.tool.as_str().to_owned(),
+            when: rule.condition.as_ref().map(|it| it.source().to_owned()),
+            then: rule.then.as_str(),
+            enforced: rule.mode == Mode::Enforce,
             tools: matched(&rule.tool, tools),
         });
         rules.collect()
@@ -195,7 +231,15 @@ impl Policy {
     }
 
     fn allows(&self, principal: &Principal, tool: &ToolSpec) -> bool {
-        self.verdict(principal, tool) == Verdict::Allow
+        self.refusal(principal, tool).is_none() && !self.is_always_denied(tool)
+    }
+
+    /// True if a rule without a condition denies every call of a tool.
+    fn is_always_denied(&self, tool: &ToolSpec) -> bool {
+        let mut rules = self.rules.of_tool(tool.name.as_str());
+        rules.any(|rule| {
+            rule.condition.is_none() && rule.then == Then::Deny && rule.mode == Mode::Enforce
+        })
     }
 
     fn with_every_scope(&self, principal: Principal) -> Principal {
@@ -205,11 +249,20 @@ impl Policy {
     /// Returns probable mistakes, the gravest first.
     fn suspects(&self, tools: &[&ToolSpec], review: &Review) -> Vec<PolicyWarning> {
         let mut found = Vec::new();
-        let for_nobody: Vec<String> = names(review.tools.iter().filter(|tool| !tool.callable));
-        if for_nobody.len() == tools.len() {
+        if self.file.mode == Mode::Observe {
+            found.push(Suspect::OnlyObserved);
+        }
+        let always = tools.iter().filter(|tool| self.is_always_denied(tool));
+        let always: Vec<String> = always.map(|tool| tool.name.to_string()).collect();
+        let nobody = review.tools.iter().filter(|tool| !tool.callable);
+        let for_nobody: Vec<String> = names(nobody.filter(|tool| !always.contains(&tool.name)));
+        if for_nobody.len() + always.len() == tools.len() {
             found.push(Suspect::EveryToolDenied);
         } else if !for_nobody.is_empty() {
             found.push(Suspect::ToolsForNobody { tools: for_nobody });
+        }
+        if !always.is_empty() {
+            found.push(Suspect::ToolsAlwaysDenied { tools: always });
         }
         let has_agents = review.agents.iter().any(|agent| !agent.tools.is_empty());
         if !has_agents && !tools.is_empty() {
@@ -266,6 +319,9 @@ impl Policy {
             for pattern in rule.allow.iter().flatten().chain(&rule.deny) {
                 look(&entry, pattern);
             }
+        }
+        for rule in self.rules.iter() {
+            look(&format!("[[rules]] {}", rule.name), &rule.tool);
         }
         for pattern in self.file.limits.tools.keys() {
             look("[limits.tools]", pattern);

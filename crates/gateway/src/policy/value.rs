@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for Glob {
         let text = String::deserialize(deserializer)?;
         Self::new(&text).ok_or_else(|| {
             let form = "1 to 128 letters, digits and _ . - / : @, with * for any characters";
-            D::Error::custom(format!("{text:?} is no pattern: {form}"))
+            D::Error::custom(format!("{text:?} is not a pattern: {form}"))
         })
     }
 }
@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for ScopeName {
         let text = String::deserialize(deserializer)?;
         Self::new(&text).ok_or_else(|| {
             let form = "1 to 128 visible ASCII characters, no quotes, no backslash";
-            D::Error::custom(format!("{text:?} is no scope: {form}"))
+            D::Error::custom(format!("{text:?} is not a scope: {form}"))
         })
     }
 }
@@ -110,7 +110,7 @@ impl<'de> Deserialize<'de> for Period {
         let text = String::deserialize(deserializer)?;
         Self::new(&text).ok_or_else(|| {
             let form = "a whole number with s, m, h or d, such as 10m, up to 366d";
-            D::Error::custom(format!("{text:?} is no period: {form}"))
+            D::Error::custom(format!("{text:?} is not a duration: {form}"))
         })
     }
 }
@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for Pause {
         let pause = Self::new(&text).filter(|pause| pause.0 <= PAUSE_MAX);
         pause.ok_or_else(|| {
             let form = "0s, or a whole number with s, m or h, such as 2m, up to 24h";
-            D::Error::custom(format!("{text:?} is no such time: {form}"))
+            D::Error::custom(format!("{text:?} is not a valid time: {form}"))
         })
     }
 }

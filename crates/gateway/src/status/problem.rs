@@ -62,15 +62,15 @@ fn for_everybody(gateway: &Gateway, stored: Option<Stored>) -> Vec<Problem> {
         )),
         Some(stored) if !stored.vitals.is_writable => problems.push(Problem::new(
             "store_read_only",
-            "the store takes no writes",
-            "make room on its disk, or make its database writable; reads go on",
+            "the store refuses writes",
+            "make room on its disk, or make its database writable; reads still work",
         )),
         Some(_) => {}
     }
     if health.is_log_stopped() {
         problems.push(Problem::new(
             "signing_stopped",
-            "nothing is signed any more",
+            "the evidence log is no longer signed",
             "the server's log says why; `countersign verify --all` names what is wrong",
         ));
     }
@@ -88,10 +88,10 @@ fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
         problems.push(Problem::new(
             "policy_rejected",
             format!(
-                "the policy file is not accepted: {place}{}; {} stays in force",
+                "the policy file was rejected: {place}{}; {} stays in force",
                 rejected.message, policy.revision
             ),
-            "correct the file; `countersign serve --policy FILE --check` looks at it",
+            "correct the file; `countersign serve --policy FILE --check` checks it",
         ));
     }
     let config = status
@@ -109,14 +109,18 @@ fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
         problems.push(Problem::new(
             "config_refused",
             format!(
-                "the configuration is not accepted: {place}: {key}: {message}; the one before stays in force"
+                "the configuration was rejected: {place}: {key}: {message}; the earlier one stays in force"
             ),
             format!("correct it; `countersign lint {}` checks it", config.file),
         ));
     }
-    let Some(stored) = stored else {
-        return problems;
-    };
+    problems.extend(stored.iter().flat_map(of_store));
+    problems
+}
+
+/// Returns what is wrong with the store: signing, clock, calls in doubt.
+fn of_store(stored: &Stored) -> Vec<Problem> {
+    let mut problems = Vec::new();
     let unsigned = stored.unsigned();
     if unsigned > 0 && stored.checkpoint_age > SIGNED_WITHIN {
         problems.push(Problem::new(
@@ -125,14 +129,25 @@ fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
                 "{unsigned} records wait for a signature, and the newest checkpoint is {} seconds old",
                 stored.checkpoint_age.as_secs()
             ),
-            "the server's log says why nothing is signed",
+            "the server's log says why signing fails",
+        ));
+    }
+    if let Some(passage) = stored
+        .vitals
+        .passage
+        .filter(|passage| passage.jump().is_some())
+    {
+        problems.push(Problem::new(
+            "clock_jumped",
+            format!("{passage}; nothing that is past its time is removed"),
+            "set the clock; if it is right, `countersign store trust-clock` says so",
         ));
     }
     if stored.vitals.in_doubt > 0 {
         problems.push(Problem::new(
             "calls_in_doubt",
             format!(
-                "calls of which nobody knows whether their effect happened: {}",
+                "calls in doubt, whose effect may or may not have happened: {}",
                 stored.vitals.in_doubt
             ),
             "`countersign claims list --state in_doubt` lists them, `countersign claims resolve` settles one",
@@ -146,15 +161,22 @@ fn of_allowances(status: &Status) -> Vec<Problem> {
     let limits = status.limits.iter().filter(|limit| limit.left == 0);
     let limits = limits.map(|limit| {
         let of = limit.tool.as_deref().unwrap_or(limit.limit);
-        let message = format!("the limit of {} calls for {of} is used up", limit.calls);
-        Problem::new("limit_used_up", message, "wait; it fills evenly")
+        let message = format!(
+            "the rate limit of {} calls for {of} is reached",
+            limit.calls
+        );
+        Problem::new(
+            "limit_used_up",
+            message,
+            "wait; calls become available evenly over time",
+        )
     });
     let budgets = status.budgets.iter().filter(|budget| budget.is_used_up);
     let budgets = budgets.map(|budget| {
         let message = format!("the budget {} is used up", budget.name);
         let hint = match budget.resets_at {
-            Some(at) => format!("it is whole again at {at}"),
-            None => "the policy has to grant more".to_owned(),
+            Some(at) => format!("it is full again at {at}"),
+            None => "the operator has to raise it in the policy".to_owned(),
         };
         Problem::new("budget_used_up", message, hint)
     });

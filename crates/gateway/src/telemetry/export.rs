@@ -202,7 +202,10 @@ impl Sender {
             return;
         }
         self.complained = Some(now);
-        tracing::warn!(spans = count, "the collector of traces takes nothing");
+        tracing::warn!(
+            spans = count,
+            "the trace collector did not accept spans; they were dropped"
+        );
     }
 }
 

@@ -194,6 +194,7 @@ impl Fields {
         Kind(hasher.finish())
     }
 
+    /// Writes the fields of a library's event: the library, the level and the place, never its text.
     fn foreign(&mut self, metadata: &Metadata<'_>) {
         let file = metadata.file().and_then(|file| file.rsplit('/').next());
         let place = format!(
@@ -201,8 +202,18 @@ impl Fields {
             file.unwrap_or_default(),
             metadata.line().unwrap_or_default()
         );
-        self.text(MESSAGE, "another part of the program says something");
-        self.text("part", metadata.target());
+        let target = metadata.target();
+        let library = target.split("::").next().unwrap_or(target);
+        let event = if *metadata.level() == Level::ERROR {
+            "an error"
+        } else {
+            "a warning"
+        };
+        let message = format!(
+            "the library {library} logged {event}; its text may quote a call and is left out"
+        );
+        self.text(MESSAGE, &message);
+        self.text("part", target);
         self.text("place", &place);
     }
 }

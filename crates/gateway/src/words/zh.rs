@@ -14,6 +14,8 @@ countersign::contract::translation! {
         AgentDenied => "策略不允许该智能体调用此工具",
         AgentEffect { effects } => "策略只允许该智能体调用效果为 {effects} 的工具",
         WritesNeedUser => "此工具会更改数据，请使用指明用户的凭证",
+        RuleDenies { rule } => "策略规则 {rule} 拒绝了此次调用：换用其他参数、时间或调用方可能会被允许",
+        RuleFailed { rule } => "策略规则 {rule} 无法对此次调用作出判断，因此调用被拒绝",
 
         // Calls that do not reach the executor, or do not return from it.
         DidYouMean { name } => "您是否想写 {name}？",

@@ -176,7 +176,7 @@ fn routes(world: &World) -> Vec<Case> {
         "/v1/keys%2f",
         "/v1/keys;a=b",
         "/v1/rules/../keys",
-        "/v1/policy",
+        "/v1/policies",
         "/v1/rules",
         "/policy.toml",
         "/countersign.db",

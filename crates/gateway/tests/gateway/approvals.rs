@@ -67,7 +67,7 @@ async fn a_call_waits_for_the_user() {
         "keep": 0
       },
       "asked_at": "…",
-      "description": "Forgets notes, the newest first.",
+      "description": "Deletes notes, the newest first.",
       "expires_at": "…",
       "id": "…",
       "policy_revision": "allow-all",
@@ -287,17 +287,17 @@ async fn those_who_err_are_told() {
         told.push(get(&world, path).await.told());
     }
     assert_snapshot!(told.join("\n"), @r#"
-    400 INVALID_ARGUMENT /decision: the body is no answer to an approval; send {"decision": "approve"} or {"decision": "deny"}, with the "shown_digest" of the approval and a "reason" if there is one
-    404 NOT_FOUND : there is no approval "ap_0"; list the approvals to see which there are; an old one is removed
-    404 NOT_FOUND : there is no approval "ap_0"; list the approvals to see which there are; an old one is removed
-    404 NOT_FOUND : there is no approval "\0"; list the approvals to see which there are; an old one is removed
-    404 NOT_FOUND : there is no approval "\0"; list the approvals to see which there are; an old one is removed
-    404 NOT_FOUND : there is no approval "../"; list the approvals to see which there are; an old one is removed
-    404 NOT_FOUND : there is no approval "../"; list the approvals to see which there are; an old one is removed
+    400 INVALID_ARGUMENT /decision: the body is not an answer to an approval; send {"decision": "approve"} or {"decision": "deny"}, with the "shown_digest" of the approval and a "reason" if there is one
+    404 NOT_FOUND : there is no approval "ap_0"; list the approvals to see which exist; old ones are removed
+    404 NOT_FOUND : there is no approval "ap_0"; list the approvals to see which exist; old ones are removed
+    404 NOT_FOUND : there is no approval "\0"; list the approvals to see which exist; old ones are removed
+    404 NOT_FOUND : there is no approval "\0"; list the approvals to see which exist; old ones are removed
+    404 NOT_FOUND : there is no approval "../"; list the approvals to see which exist; old ones are removed
+    404 NOT_FOUND : there is no approval "../"; list the approvals to see which exist; old ones are removed
     400 INVALID_ARGUMENT /state: state is not one of pending, approved, denied, used, expired; correct it, or leave it out
     400 INVALID_ARGUMENT /limit: limit is not a number up to 1000; correct it, or leave it out
     400 INVALID_ARGUMENT /limit: limit is not a number up to 1000; correct it, or leave it out
-    400 INVALID_ARGUMENT : "users" is no option of this address; did you mean user?
+    400 INVALID_ARGUMENT : "users" is not an option of this address; did you mean user?
     "#);
     // A caller learns nothing of other users' questions.
     let foreign = get(&world, "/v1/approvals?user=u_2").await.json();

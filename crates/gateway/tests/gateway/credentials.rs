@@ -1,7 +1,15 @@
 //! The credential of a call: the record names it, and never shows it (A3, A15).
 
+use std::time::Duration;
+
+use countersign::archive::verify::Verification;
 use countersign::contract::ActorType;
+use countersign::ledger::{Commit, CommitAnswer, DocumentKey, DocumentRead, DocumentWrite};
+use countersign::sequencer::{LastStop, Sequencer};
+use countersign::vault::SHARED;
+use countersign_evidence::note::SigningKey;
 use countersign_gateway::identity::Identity;
+use countersign_testkit::ledger::build::entry;
 use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
 
@@ -86,4 +94,60 @@ async fn the_payload_has_the_id_of_the_token() {
     let reason = json!({"reason": "audit 8"});
     let (status, _, opened) = server.send("POST", &path, Some(&token), Some(reason)).await;
     assert_eq!((status, &opened["payload"]["jti"]), (200, &json!("t_7")));
+}
+
+/// A16: an API key that was revoked, and whose old row somebody has put back, works again; the log says that it was
+/// revoked, and a verification names the record.
+#[tokio::test]
+async fn a_revoked_key_that_was_put_back_is_named() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let new = key_of(ActorType::User, "u_1");
+    let issued = keys.create(new, &operator()).await.unwrap();
+    let row = DocumentKey {
+        user_id: SHARED.to_owned(),
+        collection: "api_keys".to_owned(),
+        id: issued.key.id.clone(),
+    };
+    let old = parts.store.document(&row).await.unwrap();
+    keys.revoke(&issued.key.id, &operator()).await.unwrap();
+    let archive = parts.archive(&keys);
+    let signing = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
+    let sequencer = Sequencer::builder(parts.store.clone(), signing).clock(parts.clock());
+    let mut sequencer = sequencer.start(LastStop::default()).await.unwrap();
+    sequencer.tick().await.unwrap();
+    let codes = async || {
+        // The keys are compared as they are now.
+        parts.clock.advance(Duration::from_secs(2));
+        let whole = Verification::default();
+        let report = archive.verify_all(&whole, |_, _| {}).await.unwrap();
+        let findings = report.findings.into_iter();
+        findings
+            .map(|finding| finding.fault.code())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(codes().await, [""; 0]);
+    let now = parts.store.document(&row).await.unwrap();
+    let put_back = DocumentWrite {
+        key: row.clone(),
+        version: now.version,
+        body: old.body.map(|body| body.to_vec()),
+        entries: Vec::new(),
+        tracked: true,
+    };
+    let read = DocumentRead {
+        key: row,
+        version: now.version,
+    };
+    let written = Commit {
+        key: None,
+        reads: vec![read],
+        shapes: Vec::new(),
+        writes: vec![put_back],
+        spend: None,
+        record: entry("ev_attack", "").into(),
+    };
+    let answer = parts.store.commit(written).await.unwrap();
+    assert_eq!(answer, CommitAnswer::Committed);
+    assert_eq!(codes().await, ["undone"]);
 }

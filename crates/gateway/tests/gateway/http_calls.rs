@@ -182,11 +182,11 @@ async fn mistakes_are_explained() {
     let world = World::start().await;
     let path = "/v1/tools/memory.search";
     let check = async |body: &str| post(&world, path, body).await.told();
-    assert_snapshot!(check(r#"{"query": "milk"}"#).await, @r#"400 INVALID_ARGUMENT /query: "query" is no member of a call; what the tool is to get goes into "arguments""#);
-    assert_snapshot!(check(r#"{"argument": {"query": "milk"}}"#).await, @r#"400 INVALID_ARGUMENT /argument: "argument" is no member of a call; did you mean arguments?"#);
-    assert_snapshot!(check("{\"arguments\": {\"query\": \"milk\",}\n}").await, @r#"400 INVALID_ARGUMENT : the body is no JSON, see line 1 column 32; what a model wrote goes as a string into "arguments", or alone into a body of type text/plain"#);
-    assert_snapshot!(check("{\"arguments\": {").await, @r#"400 INVALID_ARGUMENT : the body is no JSON: it ends early, at line 1 column 15; what a model wrote goes as a string into "arguments", or alone into a body of type text/plain"#);
-    assert_snapshot!(check("[]").await, @r#"400 INVALID_ARGUMENT : the body is no JSON object; what a model wrote goes as a string into "arguments", or alone into a body of type text/plain"#);
+    assert_snapshot!(check(r#"{"query": "milk"}"#).await, @r#"400 INVALID_ARGUMENT /query: "query" is not a member of a call; put the arguments of the tool into "arguments""#);
+    assert_snapshot!(check(r#"{"argument": {"query": "milk"}}"#).await, @r#"400 INVALID_ARGUMENT /argument: "argument" is not a member of a call; did you mean arguments?"#);
+    assert_snapshot!(check("{\"arguments\": {\"query\": \"milk\",}\n}").await, @r#"400 INVALID_ARGUMENT : the body is not valid JSON, see line 1 column 32; what a model wrote goes as a string into "arguments", or alone into a body of type text/plain"#);
+    assert_snapshot!(check("{\"arguments\": {").await, @r#"400 INVALID_ARGUMENT : the body is not valid JSON: it ends early, at line 1 column 15; what a model wrote goes as a string into "arguments", or alone into a body of type text/plain"#);
+    assert_snapshot!(check("[]").await, @r#"400 INVALID_ARGUMENT : the body is not a JSON object; what a model wrote goes as a string into "arguments", or alone into a body of type text/plain"#);
     assert_snapshot!(check(r#"{"dry_run": true, "dry_run": false}"#).await, @"400 INVALID_ARGUMENT /dry_run: dry_run is there twice; send it once");
     let wrong_tool = post(&world, "/v1/tools/memory.serach", "{}").await;
     assert_snapshot!(wrong_tool.told(), @r#"404 NOT_FOUND : there is no tool "memory.serach"; did you mean memory.search?"#);
@@ -389,5 +389,5 @@ async fn messages_follow_the_locale() {
     let approval = said("GET", "/v1/approvals/ap_none", "zh-CN,en;q=0.5", "").await;
     assert_snapshot!(approval, @r#"NOT_FOUND 没有编号为 "ap_none" 的确认请求 | 请列出确认请求，查看现有的编号；过期的请求会被删除"#);
     let english = said("GET", "/v1/approvals/ap_none", "en;q=0.9,zh", "").await;
-    assert_snapshot!(english, @r#"NOT_FOUND there is no approval "ap_none" | list the approvals to see which there are; an old one is removed"#);
+    assert_snapshot!(english, @r#"NOT_FOUND there is no approval "ap_none" | list the approvals to see which exist; old ones are removed"#);
 }

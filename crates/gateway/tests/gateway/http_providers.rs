@@ -16,6 +16,9 @@ fn message(provider: &str, text: &str) -> Value {
             "name": "notes_add", "input": {"text": text}}]}),
         "gemini" => json!({"role": "model", "parts": [{"functionCall":
             {"id": "c_1", "name": "notes_add", "args": {"text": text}}}]}),
+        "text" => json!(format!(
+            "I write it down.\n<tool_call>\n<function=notes_add>\n<parameter=text>\n{text}\n</parameter>\n</function>\n</tool_call>"
+        )),
         other => panic!("{other}"),
     }
 }
@@ -29,7 +32,7 @@ async fn notes(world: &World) -> usize {
 #[tokio::test]
 async fn a_message_that_comes_again_runs_nothing_twice() {
     let world = World::start().await;
-    for (number, provider) in ["openai", "openai-responses", "anthropic", "gemini"]
+    for (number, provider) in ["openai", "openai-responses", "anthropic", "gemini", "text"]
         .into_iter()
         .enumerate()
     {
@@ -39,7 +42,8 @@ async fn a_message_that_comes_again_runs_nothing_twice() {
             json!({"message": message, "envelope": {"idempotency_key": provider}}).to_string();
         let first = post(&world, &path, &body).await;
         assert_eq!(first.status, 200, "{first:?}");
-        assert!(first.body.contains("c_1"), "{first:?}");
+        let id = if provider == "text" { "call_0" } else { "c_1" };
+        assert!(first.body.contains(id), "{first:?}");
         let again = send(
             &world,
             "POST",
@@ -51,6 +55,49 @@ async fn a_message_that_comes_again_runs_nothing_twice() {
         assert!(again.body.contains("stored answer"), "{again:?}");
         assert_eq!(notes(&world).await, number + 1, "{provider}");
     }
+}
+
+/// B15: several calls in one text, in the answer of a server that does not parse them; one that was cut off is answered and
+/// not run, and thinking without its end is refused.
+#[tokio::test]
+async fn calls_that_are_written_as_text_are_run() {
+    let world = World::start().await;
+    let answer = |content: &str| {
+        json!({"model": "qwen-x", "choices": [{"index": 0, "finish_reason": "stop",
+            "message": {"role": "assistant", "content": content}}]})
+        .to_string()
+    };
+    let both = "<think>two things</think>\n<tool_call>{\"name\": \"memory_search\", \"arguments\": {query: 'milk'}}</tool_call>\n\
+        <tool_call>{\"name\": \"nothing_such\", \"arguments\": {}}</tool_call>";
+    let path = "/v1/providers/text/calls";
+    let messages = post(&world, path, &answer(both)).await.json();
+    let content =
+        |messages: &Value, at: usize| messages[at]["content"].as_str().unwrap().to_owned();
+    assert!(content(&messages, 0).contains("buy milk"), "{messages}");
+    assert_eq!(messages[0]["name"], "memory_search");
+    assert!(content(&messages, 1).contains("NOT_FOUND"), "{messages}");
+
+    let cut = "<invoke name=\"notes_add\">\n<parameter name=\"text\">half a no";
+    let messages = post(&world, path, &answer(cut)).await.json();
+    assert!(
+        content(&messages, 0).contains("INVALID_ARGUMENT"),
+        "{messages}"
+    );
+    assert_eq!(notes(&world).await, 0);
+
+    let thinking = post(&world, path, &answer("<think>I could call notes_add with")).await;
+    assert_eq!(thinking.status, 400, "{thinking:?}");
+    assert!(thinking.body.contains("INVALID_ARGUMENT"), "{thinking:?}");
+    let prose = post(
+        &world,
+        path,
+        &json!({"text": "There is nothing to do."}).to_string(),
+    )
+    .await;
+    assert_eq!(prose.json(), json!([]));
+    let metrics = get(&world, "/metrics").await.body;
+    let line = "countersign_bindings_total{tool=\"memory.search\",client=\"unknown\",model=\"qwen-x\",outcome=\"repaired\"} 1";
+    assert!(metrics.contains(line), "{metrics}");
 }
 
 /// The complete official form of a provider's answer, not only the message inside it.
@@ -102,11 +149,11 @@ async fn mistakes_are_explained() {
     let check = async |path: &str, body: &str| post(&world, path, body).await.told();
     let openai = "/v1/providers/openai/calls";
     insta::assert_snapshot!(check("/v1/providers/opnai/calls", "{}").await, @r#"404 NOT_FOUND : there is no provider "opnai"; did you mean openai?"#);
-    insta::assert_snapshot!(check("/v1/providers/mcp/calls", "{}").await, @r#"404 NOT_FOUND : there is no provider "mcp"; there are openai, openai-responses, anthropic, gemini"#);
+    insta::assert_snapshot!(check("/v1/providers/mcp/calls", "{}").await, @r#"404 NOT_FOUND : there is no provider "mcp"; there are openai, openai-responses, anthropic, gemini, text"#);
     insta::assert_snapshot!(check(openai, "{]").await, @"400 INVALID_ARGUMENT : the message is not JSON, see line 1 column 2; send the message as the API of openai has returned it");
     insta::assert_snapshot!(check(openai, r#"{"envelope": {}}"#).await, @r#"400 INVALID_ARGUMENT : there is an envelope and no message; send the message alone, or {"message": …, "envelope": {…}}"#);
     insta::assert_snapshot!(check(openai, r#"{"envelope": {}, "message": {}, "key": 1}"#).await, @r#"400 INVALID_ARGUMENT : "key" stands beside the message and its envelope; send the message alone, or {"message": …, "envelope": {…}}"#);
-    insta::assert_snapshot!(check(openai, r#"{"envelope": {"usr": 1}, "message": {}}"#).await, @r#"400 INVALID_ARGUMENT /envelope/usr: "usr" is no member of a call; did you mean user_id?"#);
-    insta::assert_snapshot!(check(openai, r#"{"envelope": {"user_id": 1}, "message": {}}"#).await, @"400 INVALID_ARGUMENT /envelope/user_id: user_id is not a string; correct it, or leave it out or send null where there is none");
+    insta::assert_snapshot!(check(openai, r#"{"envelope": {"usr": 1}, "message": {}}"#).await, @r#"400 INVALID_ARGUMENT /envelope/usr: "usr" is not a member of a call; did you mean user_id?"#);
+    insta::assert_snapshot!(check(openai, r#"{"envelope": {"user_id": 1}, "message": {}}"#).await, @"400 INVALID_ARGUMENT /envelope/user_id: user_id is not a string; correct it, leave it out, or send null");
     insta::assert_snapshot!(check(openai, r#"{"role": "assistant", "tool_calls": 7}"#).await, @r#"400 INVALID_ARGUMENT /tool_calls: "/tool_calls" should be a list and is a number; send the message as the API of openai has returned it"#);
 }

@@ -403,7 +403,7 @@ async fn without_a_credential_only_this_machine_is_let_in() {
         .await
         .unwrap();
     let refused = may_listen(everywhere, None, &identity).await.unwrap_err();
-    assert_snapshot!(refused, @"0.0.0.0:8787 can be reached by others, and no credential is set up");
+    assert_snapshot!(refused, @"0.0.0.0:8787 can be reached by other machines, but no credential is configured");
     let known_as = Some("https://tools.example.com");
     let refused = may_listen(here, known_as, &identity).await.unwrap_err();
     assert!(matches!(refused, MayNotListen::NoCredential { .. }));

@@ -95,7 +95,7 @@ async fn a_number_is_a_number_and_in_its_range() {
     let body = r#"{"arguments": {"query": "milk", "limit": "2"}}"#;
     let reply = post(&world, path, body).await.json();
     assert_eq!(reply["warnings"][0]["after"], 2, "{reply}");
-    for limit in ["-5", "\"-5\"", "2.5", "1e400"] {
+    for limit in ["-5", "\"-5\"", "1e400"] {
         let body = format!(r#"{{"arguments": {{"query": "milk", "limit": {limit}}}}}"#);
         let answer = post(&world, path, &body).await;
         assert_eq!(answer.code(), "INVALID_ARGUMENT", "{limit}");

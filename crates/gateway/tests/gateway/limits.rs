@@ -92,12 +92,12 @@ async fn a_model_that_repeats_itself_is_told_so() {
     {
       "code": "RATE_LIMITED",
       "details": {
-        "hint": "you repeat yourself: use the answers that you have, change the arguments, or tell the user what you are stuck on",
+        "hint": "stop repeating this call: use the answers that you have, change the arguments, or tell the user what you are stuck on",
         "limit": "identical_calls",
         "retry_after_ms": null,
         "retryable": true
       },
-      "message": "this very call of memory.search was made 2 times within 600 seconds"
+      "message": "the same call of memory.search was made 2 times within 600 seconds"
     }
     "#);
 }

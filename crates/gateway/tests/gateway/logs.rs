@@ -101,7 +101,7 @@ async fn what_others_say_is_not_repeated() {
     let (_line, rest) = place.split_once('\n').unwrap();
     let text = format!("{text}\n{rest}");
     insta::assert_snapshot!(text, @r"
-    2026-11-15T12:00:00.000Z WARN  another part of the program says something part=rmcp::transport
+    2026-11-15T12:00:00.000Z WARN  the library rmcp logged a warning; its text may quote a call and is left out part=rmcp::transport
     2026-11-15T12:00:00.000Z ERROR said text=a\nb\u{1b}[31m [email]
     ");
 }

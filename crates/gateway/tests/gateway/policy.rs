@@ -171,18 +171,18 @@ fn a_bad_file_is_refused_with_its_line() {
         check(" \n# nothing yet\n"),
     ];
     assert_snapshot!(told.join("\n"), @r#"
-    line 1, column 12: "a b" is no name: 1 to 64 letters, digits and _ . -
+    line 1, column 12: "a b" is not a name: 1 to 64 letters, digits and _ . -
     line 3, column 12: unknown variant `maybe`, expected `allow` or `deny`
     line 3, column 1: unknown field `scope`, expected one of `match`, `scopes`, `confirm`, `four_eyes`, `valid_for`
-    line 2, column 9: "no tes" is no pattern: 1 to 128 letters, digits and _ . - / : @, with * for any characters
-    line 3, column 10: "not\"fine" is no scope: 1 to 128 visible ASCII characters, no quotes, no backslash
+    line 2, column 9: "no tes" is not a pattern: 1 to 128 letters, digits and _ . - / : @, with * for any characters
+    line 3, column 10: "not\"fine" is not a scope: 1 to 128 visible ASCII characters, no quotes, no backslash
     line 1, column 1: missing field `match`
     line 2, column 9: invalid value: integer `0`, expected a nonzero u32
-    line 3, column 7: "1 minute" is no period: a whole number with s, m, h or d, such as 10m, up to 366d
+    line 3, column 7: "1 minute" is not a duration: a whole number with s, m, h or d, such as 10m, up to 366d
     line 1, column 1: an issuer that is not an https address needs jwks_url or jwks_file
     line 1, column 1: jwks_url "http://example.com/k" must be https, or http on this very machine
-    line 4, column 9: "0.00" is no amount: a number above zero in quotes, such as 500.00
-    line 5, column 12: "usd" is no currency: an ISO 4217 code such as USD
+    line 4, column 9: "0.00" is not a valid amount: a number above zero in quotes, such as 500.00
+    line 5, column 12: "usd" is not a valid currency: an ISO 4217 code such as USD
     line 1, column 1: the budget "b": the currency has 0 decimals at most
     line 1, column 12: string values must be quoted, expected literal string
     line 1, column 1: the file says nothing
@@ -376,7 +376,10 @@ async fn a_pipe_is_no_policy() {
     let Reloaded::Refused(error) = live.reload(&recorder).await else {
         unreachable!("a pipe is refused");
     };
-    assert!(error.message.ends_with("it is no regular file"), "{error}");
+    assert!(
+        error.message.ends_with("it is not a regular file"),
+        "{error}"
+    );
     assert!(LivePolicy::open(&path).is_err());
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "revision = \"two\"").unwrap();
@@ -428,6 +431,6 @@ fn how_a_tool_is_confirmed_is_checked() {
         assert_eq!(pause(fine), "fine");
     }
     for wrong in ["0", "25h", "-1s", ""] {
-        assert!(pause(wrong).contains("is no such time"), "{wrong}");
+        assert!(pause(wrong).contains("is not a valid time"), "{wrong}");
     }
 }

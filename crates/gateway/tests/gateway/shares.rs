@@ -90,7 +90,7 @@ async fn one_caller_cannot_hold_all_requests() {
     until(async || refused().await.is_some()).await;
     let answer = refused().await.unwrap();
     assert_eq!(answer.header("retry-after"), Some("1"));
-    insta::assert_snapshot!(answer.told(), @"429 RATE_LIMITED : this caller has as much open at once as one caller may have; wait for retry_after_ms, then send the same request again");
+    insta::assert_snapshot!(answer.told(), @"429 RATE_LIMITED : this caller has reached its limit of requests at the same time; wait for retry_after_ms, then send the same request again");
     // Requests that need no caller are still answered.
     let probe = ask(connect_from(1, &world).await, "GET /readyz HTTP/1.1").await;
     assert_eq!(probe.unwrap().status, 200);

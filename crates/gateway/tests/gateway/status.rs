@@ -243,11 +243,11 @@ async fn what_is_wrong_comes_first() {
         let told = problems.map(|problem| format!("{}: {}", problem["code"], problem["message"]));
         told.collect::<Vec<_>>().join("\n")
     };
-    assert_snapshot!(problems(&place.status(&ann, "").await), @r#""limit_used_up": "the limit of 3 calls for notes.add is used up""#);
+    assert_snapshot!(problems(&place.status(&ann, "").await), @r#""limit_used_up": "the rate limit of 3 calls for notes.add is reached""#);
     let all = place.status(&auditor, "").await;
     assert_snapshot!(problems(&all), @r#"
-    "policy_rejected": "the policy file is not accepted: line 1, column 3: unknown field `tols`, expected one of `revision`, `defaults`, `tools`, `agents`, `issuers`, `approvals`, `limits`, `breaker`, `budgets`; one@49ccdc7b6733 stays in force"
-    "calls_in_doubt": "calls of which nobody knows whether their effect happened: 1"
+    "policy_rejected": "the policy file was rejected: line 1, column 3: unknown field `tols`, expected one of `revision`, `mode`, `defaults`, `tools`, `agents`, `rules`, `issuers`, `approvals`, `limits`, `breaker`, `budgets`; one@49ccdc7b6733 stays in force"
+    "calls_in_doubt": "calls in doubt, whose effect may or may not have happened: 1"
     "#);
     assert_eq!(all["policy"]["rejected"]["count"], 1);
     assert_eq!(all["policy"]["is_file_in_force"], false);

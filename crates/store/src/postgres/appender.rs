@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::commit::Lanes;
 use super::failure::Failure;
 use super::options::PostgresOptions;
+use crate::backlog::{Backlog, Place};
 
 /// Maximum records sealed before the task yields its thread.
 const SEALED_AT_ONCE: usize = 32;
@@ -19,10 +20,11 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 /// Handle to the queue of records.
 pub(super) struct Appender {
     queue: mpsc::Sender<Item>,
+    waits: Backlog,
 }
 
 enum Item {
-    Record(Draft),
+    Record(Draft, Place),
     /// Answered when every record before it is durable.
     Flush(oneshot::Sender<Result<(), Failure>>),
 }
@@ -30,20 +32,34 @@ enum Item {
 impl Appender {
     pub(super) fn start(lanes: Lanes, options: &PostgresOptions) -> Self {
         let (queue, items) = mpsc::channel(options.queue_max);
+        let waits = Backlog::new();
         let task = Task {
+            waits: waits.clone(),
             items,
             lanes,
             batch_max: options.batch_max,
             refused: None,
         };
         tokio::spawn(task.run());
-        Self { queue }
+        Self { queue, waits }
     }
 
-    /// Queues a record. Returns as soon as the queue has room.
+    /// Queues a record. Returns as soon as the queue has room. Fails if earlier ones could not be kept for too long: no
+    /// evidence, no answer.
     pub(super) async fn append(&self, draft: Draft) -> Result<(), Failure> {
-        let queued = self.queue.send(Item::Record(draft)).await;
+        let place = self.waits.enter(draft.bytes()).await?;
+        let queued = self.queue.send(Item::Record(draft, place)).await;
         queued.map_err(|_| Failure::Closed)
+    }
+
+    /// Number of times that records could not be kept since the store was opened.
+    pub(super) fn errors(&self) -> u64 {
+        self.waits.errors()
+    }
+
+    /// Fails if records could not be kept for too long.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        Ok(self.waits.check()?)
     }
 
     pub(super) async fn flush(&self) -> Result<(), Failure> {
@@ -55,6 +71,7 @@ impl Appender {
 }
 
 struct Task {
+    waits: Backlog,
     items: mpsc::Receiver<Item>,
     lanes: Lanes,
     batch_max: usize,
@@ -69,9 +86,11 @@ impl Task {
         while self.items.recv_many(&mut items, self.batch_max).await > 0 {
             let mut entries = Vec::new();
             let mut flushes = Vec::new();
+            let mut places = Vec::new();
             for item in items.drain(..) {
                 match item {
-                    Item::Record(draft) => {
+                    Item::Record(draft, place) => {
+                        places.push(place);
                         entries.push(draft.seal());
                         if entries.len() % SEALED_AT_ONCE == 0 {
                             tokio::task::yield_now().await;
@@ -83,6 +102,7 @@ impl Task {
                 }
             }
             self.keep(entries).await;
+            drop(places);
             for done in flushes {
                 let _ = done.send(self.refused.take().map_or(Ok(()), Err));
             }
@@ -107,17 +127,23 @@ impl Task {
                 match kept {
                     Ok(_) => {}
                     Err(failure) if failure.is_final() => {
-                        tracing::error!(record = %entry.id, %failure, "a record cannot be kept");
+                        tracing::error!(record = %entry.id, %failure, "PostgreSQL refused a record; it is not stored");
                         self.refused = Some(failure);
                     }
                     Err(failure) => {
-                        tracing::warn!(record = %entry.id, %failure, "a record waits for the database");
+                        if self.waits.failed() {
+                            tracing::warn!(record = %entry.id, %failure, "a record could not be written to PostgreSQL; it is retried, and further failures are counted");
+                        }
                         left.push(entry);
                     }
                 }
             }
             entries = left;
-            if !entries.is_empty() {
+            if entries.is_empty() {
+                if let Some((tries, waited)) = self.waits.works() {
+                    tracing::info!(tries, ?waited, "the records that waited are kept");
+                }
+            } else {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE.1);
             }

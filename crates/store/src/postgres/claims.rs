@@ -6,10 +6,11 @@ use std::time::Duration;
 use countersign::BoxFuture;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Held, HeldState, Overdrawn, Reserve, Scope, Swept, TOMBSTONE,
+    CommitAnswer, Error, Forgotten, Held, HeldState, Overdrawn, Reserve, Scope, Swept,
 };
 use countersign_contract::tool::Recovery;
 use countersign_contract::{RequestId, ToolName};
+use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 
 use super::connect::within;
@@ -237,36 +238,55 @@ impl PostgresStore {
     }
 
     async fn sweep_now(&self, limit: usize) -> Result<Swept, Failure> {
-        let (lapsed, pots) = self.sweep_pots(limit).await?;
+        let lapsed = self.end_lost(limit).await?;
         self.sweep_paces().await?;
-        let limit = rows(limit);
-        let tombstone = micros(TOMBSTONE);
-        let tombstones = swept(
-            "state IN (2, 3) AND until <= now() ORDER BY until",
-            "UPDATE claim c SET state = 5, reply = NULL, \
-                 until = c.until + $2::bigint * interval '1 microsecond' FROM over",
-        );
-        let removed = swept(
-            "state = 5 AND until <= now() ORDER BY until",
-            "DELETE FROM claim c USING over",
-        );
         let in_doubt = swept(
             "state = 1 AND lease_until <= now() AND (recovery IN (0, 3) OR recovery = 2 AND \
                  now() >= first_claim + recovery_seconds * interval '800 milliseconds') \
                  ORDER BY lease_until",
             "UPDATE claim c SET state = 4, lease_until = NULL FROM over",
         );
-        let tombstones = self.run(&tombstones, &[&limit, &tombstone]).await?;
-        let removed = self.run(&removed, &[&limit]).await?;
-        let in_doubt = self.run(&in_doubt, &[&limit]).await?;
+        let in_doubt = self.run(&in_doubt, &[&rows(limit)]).await?;
         Ok(Swept {
-            tombstones: counted(&tombstones),
-            removed: counted(&removed),
             in_doubt: counted(&in_doubt),
             lapsed,
-            pots,
         })
     }
+}
+
+/// Drops the replies of settled claims past their retention. A tombstone stays: the digests, and the attempt.
+pub(super) async fn drop_replies(
+    transaction: &Transaction<'_>,
+    limit: i64,
+) -> Result<usize, Failure> {
+    let dropped = swept(
+        "state IN (2, 3) AND until <= now() ORDER BY until",
+        "UPDATE claim c SET state = 5, reply = NULL, parts = '', until = NULL FROM over",
+    );
+    Ok(counted(&transaction.query(&dropped, &[&limit]).await?))
+}
+
+/// Removes the tombstones that an operator wants to be forgotten.
+pub(super) async fn forget(
+    transaction: &Transaction<'_>,
+    which: &Forgotten,
+) -> Result<usize, Failure> {
+    let forgotten = swept(
+        "state = 5 AND claimed_at < $2 AND ($3::text IS NULL OR user_id = $3) \
+             AND ($4::text IS NULL OR tool = $4) AND ($5::bytea IS NULL OR key_digest = $5) \
+             ORDER BY claimed_at",
+        "DELETE FROM claim c USING over",
+    );
+    let tool = which.tool.as_ref().map(ToolName::as_str);
+    let key = which.key.as_ref().map(|key| key.0.as_slice());
+    let params: super::Params<'_> = &[
+        &rows(which.limit),
+        &which.claimed_before,
+        &which.user_id,
+        &tool,
+        &key,
+    ];
+    Ok(counted(&transaction.query(&forgotten, params).await?))
 }
 
 /// Builds a statement that changes claims which no other transaction has locked, and counts them. The claims

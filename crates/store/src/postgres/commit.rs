@@ -32,6 +32,7 @@ use deadpool_postgres::Pool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::failure::Failure;
+use super::guard::Guard;
 use super::keyring::LostKeys;
 use super::options::PostgresOptions;
 use lane::Lane;
@@ -58,12 +59,18 @@ struct Job {
 }
 
 impl Lanes {
-    pub(super) fn start(pool: &Pool, options: &PostgresOptions, lost_keys: &LostKeys) -> Self {
+    pub(super) fn start(
+        pool: &Pool,
+        options: &PostgresOptions,
+        lost_keys: &LostKeys,
+        guard: &Guard,
+    ) -> Self {
         let (queue, jobs) = mpsc::channel(options.queue_max);
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..options.lanes {
             let jobs = Arc::clone(&jobs);
-            let lane = Lane::new(pool.clone(), jobs, options.clone(), lost_keys.clone());
+            let guarded = (pool.clone(), guard.clone());
+            let lane = Lane::new(guarded, jobs, options.clone(), lost_keys.clone());
             tokio::spawn(lane.run());
         }
         Self { queue }

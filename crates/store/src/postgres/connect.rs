@@ -7,11 +7,12 @@ use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, Recycling
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::failure::{Failure, OpenError};
+use super::guard::Guard;
 use super::options::PostgresOptions;
 
 mod ssl_mode;
@@ -19,8 +20,8 @@ mod ssl_mode;
 /// The server ends a transaction that was idle for this long: its owner is gone.
 const ABANDONED: Duration = Duration::from_secs(15);
 
-/// Creates the pool; its connections have the store's timeouts set.
-pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, OpenError> {
+/// Creates the pool; its connections have the store's timeouts set, and lead to a server that may be written to.
+pub(super) fn pool(options: &PostgresOptions, guard: &Guard) -> Result<Pool, OpenError> {
     let needed = options.lanes + 2;
     if options.connections_max < needed {
         let found = options.connections_max;
@@ -36,12 +37,24 @@ pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, OpenError> {
         Manager::from_config(config, tls(options)?, manager_config)
     };
     let limits = session_limits(options);
+    let checked = guard.clone();
     let set_limits = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
-        let limits = limits.clone();
+        let (limits, guard) = (limits.clone(), checked.clone());
         Box::pin(async move {
             let set = client.batch_execute(&limits).await;
-            set.map_err(HookError::Backend)
+            set.map_err(HookError::Backend)?;
+            guard.check(client).await.map_err(|failure| match failure {
+                Failure::Database(error) => HookError::Backend(error),
+                failure => HookError::message(failure.to_string()),
+            })
         })
+    });
+    let guard = guard.clone();
+    let is_fit = Hook::sync_fn(move |_: &mut deadpool_postgres::ClientWrapper, _| {
+        if guard.is_broken() {
+            return Err(HookError::message("the server has to be looked at again"));
+        }
+        Ok(())
     });
     let pool = Pool::builder(manager)
         .max_size(options.connections_max)
@@ -50,6 +63,7 @@ pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, OpenError> {
         .recycle_timeout(Some(options.connect_timeout))
         .runtime(Runtime::Tokio1)
         .post_create(set_limits)
+        .pre_recycle(is_fit)
         .build();
     Ok(pool.expect("it has a runtime for its timeouts"))
 }
@@ -95,6 +109,10 @@ fn config(options: &PostgresOptions) -> Result<Config, OpenError> {
     if config.get_application_name().is_none() {
         config.application_name("countersign");
     }
+    // Of several servers, only the one that takes writes is the store.
+    if config.get_hosts().len() > 1 {
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
     config.connect_timeout(options.connect_timeout);
     // Detects a server that has silently gone away while its answer is awaited.
     config.tcp_user_timeout(options.statement_timeout * 2);
@@ -112,10 +130,18 @@ fn is_loopback(host: &Host) -> bool {
     }
 }
 
-/// Builds the session settings. The statements rely on this isolation level, whatever the server's default is.
+/// Builds the session settings. The statements rely on this isolation level, whatever the server's default is. A commit
+/// is answered when it is on the disk, whatever the server's default is or becomes; a stronger default stays.
 fn session_limits(options: &PostgresOptions) -> String {
+    let durable = if options.accepts_lossy_server {
+        ""
+    } else {
+        "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+             WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);"
+    };
     format!(
-        "SET default_transaction_isolation = 'read committed';
+        "{durable}
+         SET default_transaction_isolation = 'read committed';
          SET statement_timeout = {};
          SET lock_timeout = {};
          SET idle_in_transaction_session_timeout = {};
@@ -194,6 +220,6 @@ mod tests {
     fn a_file_without_certificates_is_refused() {
         let options = PostgresOptions::new("postgres://a@b/c").ca_file("/dev/null");
         let refused = tls(&options).err().unwrap().to_string();
-        assert_eq!(refused, "/dev/null holds no certificates that can be read");
+        assert_eq!(refused, "/dev/null has no readable certificates");
     }
 }

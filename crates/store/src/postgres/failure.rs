@@ -9,6 +9,8 @@ use countersign::unavailable::Unavailable;
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
+use super::guard::Unfit;
+use crate::backlog::Overdue;
 use crate::migrate::MigrationError;
 
 /// A store could not be opened.
@@ -19,7 +21,7 @@ pub enum OpenError {
     Url(#[source] tokio_postgres::Error),
     /// The file with the certificates is missing or has no certificate, usually because the path is wrong or
     /// the file is not PEM.
-    #[error("{path} holds no certificates that can be read")]
+    #[error("{path} has no readable certificates")]
     Certificates {
         /// Path of the file.
         path: String,
@@ -104,6 +106,15 @@ pub enum Failure {
         /// Name of what is damaged.
         what: String,
     },
+    /// The server may lose what is committed, or is another one than before.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// Records could not be kept for too long, so no more are taken.
+    #[error("records could not be kept for {seconds} s; no more are taken until they are")]
+    Overdue {
+        /// Time since the first one could not be kept, in seconds.
+        seconds: u64,
+    },
     /// The failure of a transaction, shared by all the calls in it.
     #[error(transparent)]
     Shared(Arc<Failure>),
@@ -131,9 +142,12 @@ impl Failure {
         match self {
             Self::Database(error) => meaning(error),
             Self::Silent { .. } => Meaning::Lost,
-            Self::Pool(_) | Self::Contended { .. } | Self::Closed | Self::Damaged { .. } => {
-                Meaning::Refused
-            }
+            Self::Pool(_)
+            | Self::Contended { .. }
+            | Self::Closed
+            | Self::Damaged { .. }
+            | Self::Unfit(_)
+            | Self::Overdue { .. } => Meaning::Refused,
             Self::Shared(failure) => failure.meaning(),
         }
     }
@@ -146,7 +160,12 @@ impl Failure {
     pub(super) fn may_be_of_one(&self) -> bool {
         match self {
             Self::Database(_) | Self::Damaged { .. } => !self.is_lost(),
-            Self::Pool(_) | Self::Silent { .. } | Self::Contended { .. } | Self::Closed => false,
+            Self::Pool(_)
+            | Self::Silent { .. }
+            | Self::Contended { .. }
+            | Self::Closed
+            | Self::Unfit(_)
+            | Self::Overdue { .. } => false,
             Self::Shared(failure) => failure.may_be_of_one(),
         }
     }
@@ -160,9 +179,12 @@ impl Failure {
                 state.is_some_and(|state| state.starts_with("22"))
             }
             Self::Closed => true,
-            Self::Pool(_) | Self::Silent { .. } | Self::Contended { .. } | Self::Damaged { .. } => {
-                false
-            }
+            Self::Pool(_)
+            | Self::Silent { .. }
+            | Self::Contended { .. }
+            | Self::Damaged { .. }
+            | Self::Unfit(_)
+            | Self::Overdue { .. } => false,
             Self::Shared(failure) => failure.is_final(),
         }
     }
@@ -176,8 +198,17 @@ impl Failure {
             | Self::Contended { .. }
             | Self::Closed
             | Self::Damaged { .. }
+            | Self::Unfit(_)
+            | Self::Overdue { .. }
             | Self::Shared(_) => false,
         }
+    }
+}
+
+impl From<Overdue> for Failure {
+    fn from(overdue: Overdue) -> Self {
+        let seconds = overdue.seconds;
+        Self::Overdue { seconds }
     }
 }
 
@@ -190,6 +221,8 @@ impl From<Failure> for Error {
             | Failure::Silent { .. }
             | Failure::Contended { .. }
             | Failure::Closed
+            | Failure::Unfit(_)
+            | Failure::Overdue { .. }
             | Failure::Shared(_)) => Self::Unavailable(Unavailable::new("store", failure)),
         }
     }

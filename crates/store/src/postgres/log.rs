@@ -141,10 +141,6 @@ impl Log for PostgresStore {
         Box::pin(async move { Ok(self.matching(query).await?) })
     }
 
-    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>> {
-        Box::pin(async move { Ok(within(self.patience() * 2, self.prune_now(limit)).await?) })
-    }
-
     fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(
             async move { Ok(within(self.patience() * 2, self.place_hold(&hold, &entry)).await?) },

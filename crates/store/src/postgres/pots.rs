@@ -254,7 +254,8 @@ impl PostgresStore {
     }
 
     /// Ends the reservations of lost owners and deletes old pots. Returns both counts.
-    pub(super) async fn sweep_pots(&self, limit: usize) -> Result<(usize, usize), Failure> {
+    /// Ends the reservations of lost owners.
+    pub(super) async fn end_lost(&self, limit: usize) -> Result<usize, Failure> {
         static LAPSE: LazyLock<String> = LazyLock::new(|| {
             end(
                 "SELECT r.user_id, r.id, r.lapse = 1 AS is_spent FROM reservation r \
@@ -264,21 +265,25 @@ impl PostgresStore {
                  ORDER BY r.lease_until LIMIT $1 FOR UPDATE OF r SKIP LOCKED",
             )
         });
-        const OLD: &str = "WITH old AS MATERIALIZED (SELECT * FROM pot WHERE window_seconds > 0 \
-               AND reserved = 0 AND window_start + window_seconds + $2::bigint \
-                 <= floor(extract(epoch FROM now()))::bigint \
-               LIMIT $1 FOR UPDATE SKIP LOCKED), \
-             done AS (DELETE FROM pot p USING old k WHERE p.user_id = k.user_id AND p.name = k.name \
-               AND p.holder = k.holder AND p.currency = k.currency \
-               AND p.window_seconds = k.window_seconds AND p.window_start = k.window_start \
-               RETURNING 1) \
-             SELECT count(*) FROM done";
-        let limit = rows(limit);
-        let lapsed = self.run_again(&LAPSE, &[&limit]).await?;
-        let kept = signed(POT_KEPT.as_secs());
-        let pots = self.run(OLD, &[&limit, &kept]).await?;
-        Ok((counted(&lapsed), counted(&pots)))
+        let lapsed = self.run_again(&LAPSE, &[&rows(limit)]).await?;
+        Ok(counted(&lapsed))
     }
+}
+
+/// Removes pots long after their window.
+pub(super) async fn drop_old(transaction: &Transaction<'_>, limit: i64) -> Result<usize, Failure> {
+    const OLD: &str = "WITH old AS MATERIALIZED (SELECT * FROM pot WHERE window_seconds > 0 \
+           AND reserved = 0 AND window_start + window_seconds + $2::bigint \
+             <= floor(extract(epoch FROM now()))::bigint \
+           LIMIT $1 FOR UPDATE SKIP LOCKED), \
+         done AS (DELETE FROM pot p USING old k WHERE p.user_id = k.user_id AND p.name = k.name \
+           AND p.holder = k.holder AND p.currency = k.currency \
+           AND p.window_seconds = k.window_seconds AND p.window_start = k.window_start \
+           RETURNING 1) \
+         SELECT count(*) FROM done";
+    let kept = signed(POT_KEPT.as_secs());
+    let pots = transaction.query(OLD, &[&limit, &kept]).await?;
+    Ok(counted(&pots))
 }
 
 /// Gives back the reservations of earlier attempts of a scope.

@@ -4,6 +4,8 @@ use countersign::ledger::Entry;
 use countersign_contract::ErrorCode;
 use jiff::{SignedDuration, Timestamp};
 
+use super::micros;
+
 /// Inserts records; returns the ids of those that did not exist.
 pub(super) const INSERT_RECORDS: &str = "INSERT INTO record \
         (user_id, id, kind, at_ns, request_id, tool, code, fenced, leaf) \
@@ -12,11 +14,12 @@ pub(super) const INSERT_RECORDS: &str = "INSERT INTO record \
                  $8::bytea[]) AS t (user_id, id, kind, at_ns, request_id, tool, code, leaf) \
      ON CONFLICT (user_id, id) DO NOTHING RETURNING id";
 
-/// Inserts the payloads of records that did not exist before.
+/// Inserts the payloads of records that did not exist before. Their time counts from the later of the two clocks: a
+/// record whose time is wrong loses its payload no earlier.
 pub(super) const INSERT_PAYLOADS: &str = "INSERT INTO payload (user_id, id, until, body) \
-     SELECT user_id, id, until, body \
-     FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bytea[]) \
-       AS t (user_id, id, until, body)";
+     SELECT user_id, id, greatest(until, now() + keep_us * interval '1 microsecond'), body \
+     FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[], $5::bytea[]) \
+       AS t (user_id, id, until, keep_us, body)";
 
 /// Inserts their places in the queue for the tree.
 pub(super) const INSERT_OUTBOX: &str = "INSERT INTO outbox (user_id, id) \
@@ -60,6 +63,7 @@ pub(super) struct Payloads<'e> {
     pub(super) user_ids: Vec<&'e str>,
     pub(super) ids: Vec<&'e str>,
     pub(super) untils: Vec<Option<Timestamp>>,
+    pub(super) keeps: Vec<Option<i64>>,
     pub(super) bodies: Vec<&'e [u8]>,
 }
 
@@ -71,6 +75,7 @@ impl<'e> FromIterator<&'e Entry> for Payloads<'e> {
             payloads.user_ids.push(&entry.user_id);
             payloads.ids.push(entry.id.as_str());
             payloads.untils.push(payload_until(entry));
+            payloads.keeps.push(entry.keep_payload.map(micros));
             payloads.bodies.push(body);
         }
         payloads

@@ -57,16 +57,26 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "key_id",
         sql: include_str!("../../migrations/postgres/0008_key_id.sql"),
     },
+    Migration {
+        number: 9,
+        name: "time",
+        sql: include_str!("../../migrations/postgres/0009_time.sql"),
+    },
+    Migration {
+        number: 10,
+        name: "facet",
+        sql: include_str!("../../migrations/postgres/0010_facet.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep the store's promises.
 pub(super) async fn check(client: &Client, options: &PostgresOptions) -> Result<(), OpenError> {
     // A database that only speaks the protocol of PostgreSQL may lack the last two settings, and
-    // then cannot be switched to lossy commits either.
+    // then cannot be switched to lossy commits either. The last one is that of the server, which each session overrides.
     const SETTINGS: &str = "SELECT current_setting('server_version_num'), \
          current_setting('server_encoding'), \
          coalesce(current_setting('fsync', true), 'on'), \
-         coalesce(current_setting('synchronous_commit', true), 'on')";
+         coalesce((SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'), 'on')";
     let row = client.query_one(SETTINGS, &[]).await;
     let row = row.map_err(Failure::from)?;
     let version: String = row.get(0);
@@ -84,10 +94,28 @@ pub(super) async fn check(client: &Client, options: &PostgresOptions) -> Result<
             if !options.accepts_lossy_server {
                 return Err(OpenError::Lossy { setting });
             }
-            tracing::warn!(setting, "the server forgets commits when it crashes");
+            tracing::warn!(
+                setting,
+                "PostgreSQL runs with this setting off and loses commits when it crashes"
+            );
         }
     }
     Ok(())
+}
+
+/// Says that a failover may lose what was answered: commits wait for no standby. Nothing is said if the role may not see
+/// the standbys.
+pub(super) async fn warn_of_standbys(client: &Client) {
+    const ASYNCHRONOUS: &str =
+        "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'";
+    let counted = client.query_one(ASYNCHRONOUS, &[]).await;
+    let standbys: i64 = counted.map_or(0, |row| row.get(0));
+    if standbys > 0 {
+        tracing::warn!(
+            standbys,
+            "standbys follow asynchronously: a failover to one may lose answered calls; name them in synchronous_standby_names"
+        );
+    }
 }
 
 /// Migrates the tables and binds them to their keys, in one transaction. Processes that start at the same time
@@ -127,7 +155,11 @@ pub(super) async fn migrate(
             )
             .await;
         noted.map_err(Failure::from)?;
-        tracing::info!(number, name = migration.name, "the schema was migrated");
+        tracing::info!(
+            number,
+            name = migration.name,
+            "the database schema was migrated"
+        );
     }
     if let Some(binding) = binding {
         bind(&transaction, binding).await?;

@@ -1,7 +1,7 @@
 //! Health figures of the database.
 
 use countersign::BoxFuture;
-use countersign::ledger::{COUNTED_MAX, Error, StoreKind, StoreVitals, Vitals};
+use countersign::ledger::{COUNTED_MAX, Error, Passage, StoreKind, StoreVitals, Vitals};
 
 use super::failure::Failure;
 use super::records::timestamp;
@@ -12,7 +12,8 @@ const VITALS: &str = "SELECT \
      current_setting('transaction_read_only') = 'off' AND NOT pg_is_in_recovery() AS is_writable, \
      (SELECT count(*) FROM (SELECT 1 FROM outbox LIMIT $1) w) AS waiting, \
      (SELECT max(at_ns) FROM record) AS newest, \
-     (SELECT count(*) FROM (SELECT 1 FROM claim WHERE state = 4 LIMIT $1) d) AS in_doubt";
+     (SELECT count(*) FROM (SELECT 1 FROM claim WHERE state = 4 LIMIT $1) d) AS in_doubt, \
+     (SELECT at FROM time_mark WHERE one = 1) AS mark, now() AS clock";
 
 impl Vitals for PostgresStore {
     fn vitals(&self) -> BoxFuture<'_, Result<StoreVitals, Error>> {
@@ -22,15 +23,21 @@ impl Vitals for PostgresStore {
                 .first()
                 .ok_or_else(|| Failure::damaged("the state of the database"))?;
             let newest: Option<i64> = row.get("newest");
+            let is_working = self.inner.appender.check().is_ok();
             Ok(StoreVitals {
                 kind: StoreKind::Postgres,
-                is_writable: row.get("is_writable"),
+                is_writable: row.get("is_writable") && !self.inner.guard.is_broken() && is_working,
+                write_errors: self.inner.appender.errors(),
                 // The disk belongs to the server and cannot be measured here.
                 free_bytes: None,
                 needed_bytes: None,
                 records_waiting: unsigned(row.get("waiting")),
                 newest_record: newest.map(timestamp),
                 in_doubt: unsigned(row.get("in_doubt")),
+                passage: row.get::<_, Option<_>>("mark").map(|mark| Passage {
+                    mark,
+                    clock: row.get("clock"),
+                }),
             })
         })
     }

@@ -7,15 +7,16 @@ pub(super) mod row;
 use countersign::BoxFuture;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Held, Scope, Swept, TOMBSTONE,
+    CommitAnswer, Error, Forgotten, Held, Scope, Swept,
 };
+use countersign_contract::ToolName;
 use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::failure::Failure;
 use super::keyring::is_lost;
 use super::pots;
-use super::time::later;
+use super::time::{later, micros};
 use super::values::bounded;
 use super::writer::{Done, Session};
 use row::{SELECT, SELECT_ONE, Stored, recovery_numbers};
@@ -217,30 +218,46 @@ fn claims(connection: &Connection, query: &ClaimQuery) -> Result<Vec<ClaimRow>, 
 
 fn sweep(session: &Session<'_>, limit: i64) -> Result<Swept, Failure> {
     let (connection, now) = (session.connection, session.now);
-    // Tombstones are removed first: a claim that becomes one now stays until the next sweep.
-    let removed = connection.prepare_cached(
-        "DELETE FROM claim WHERE rowid IN (
-             SELECT rowid FROM claim WHERE until <= ?1 AND state = 5 ORDER BY until LIMIT ?2)",
-    )?;
-    let tombstones = connection.prepare_cached(
-        "UPDATE claim SET state = 5, reply = NULL, until = until + ?3 WHERE rowid IN (
-             SELECT rowid FROM claim WHERE until <= ?1 AND state IN (2, 3) ORDER BY until LIMIT ?2)",
-    )?;
-    let in_doubt = connection.prepare_cached(
+    let mut in_doubt = connection.prepare_cached(
         "UPDATE claim SET state = 4, lease_until = NULL WHERE rowid IN (
              SELECT rowid FROM claim WHERE state = 1 AND lease_until <= ?1 AND (
                  recovery IN (0, 3) OR recovery = 2 AND first_claim + recovery_seconds * 800000 <= ?1)
              ORDER BY claimed_at LIMIT ?2)",
     )?;
-    let kept_for = later(0, TOMBSTONE);
-    let mut swept = Swept::default();
-    for (mut statement, count, parameters) in [
-        (removed, &mut swept.removed, &[now, limit][..]),
-        (tombstones, &mut swept.tombstones, &[now, limit, kept_for]),
-        (in_doubt, &mut swept.in_doubt, &[now, limit]),
-    ] {
-        *count = statement.execute(rusqlite::params_from_iter(parameters))?;
-    }
-    (swept.lapsed, swept.pots) = pots::sweep(session, limit)?;
-    Ok(swept)
+    Ok(Swept {
+        in_doubt: in_doubt.execute([now, limit])?,
+        lapsed: pots::end_lost(session, limit)?,
+    })
+}
+
+/// Drops the replies of settled claims past their retention. A tombstone stays: the digests, and the attempt.
+pub(super) fn drop_replies(
+    connection: &Connection,
+    now: i64,
+    limit: i64,
+) -> Result<usize, Failure> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE claim SET state = 5, reply = NULL, parts = x'', until = NULL WHERE rowid IN (
+             SELECT rowid FROM claim WHERE until <= ?1 AND state IN (2, 3) ORDER BY until LIMIT ?2)",
+    )?;
+    Ok(statement.execute([now, limit])?)
+}
+
+/// Removes the tombstones that an operator wants to be forgotten.
+pub(super) fn forget(connection: &Connection, which: &Forgotten) -> Result<usize, Failure> {
+    let forgotten = connection.execute(
+        "DELETE FROM claim WHERE rowid IN (
+             SELECT rowid FROM claim WHERE state = 5 AND claimed_at < ?1
+                 AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR tool = ?3)
+                 AND (?4 IS NULL OR key = ?4)
+             ORDER BY claimed_at LIMIT ?5)",
+        params![
+            micros(which.claimed_before),
+            which.user_id,
+            which.tool.as_ref().map(ToolName::as_str),
+            which.key.map(|key| key.0),
+            bounded(which.limit),
+        ],
+    )?;
+    Ok(forgotten)
 }

@@ -7,6 +7,8 @@ use countersign::ledger::Error;
 use countersign::unavailable::Unavailable;
 use rusqlite::ErrorCode;
 
+use crate::backlog::Overdue;
+
 #[derive(Debug, Clone)]
 pub(super) enum Failure {
     DiskLow {
@@ -24,6 +26,8 @@ pub(super) enum Failure {
     Forked {
         size: u64,
     },
+    /// Records wait for too long.
+    Overdue(Overdue),
     /// The thread that does the work has ended.
     Stopped,
     Database(Arc<rusqlite::Error>),
@@ -52,8 +56,15 @@ impl Failure {
             | Self::Damaged { .. }
             | Self::UnderHold { .. }
             | Self::Forked { .. }
+            | Self::Overdue(_)
             | Self::Stopped => false,
         }
+    }
+}
+
+impl From<Overdue> for Failure {
+    fn from(overdue: Overdue) -> Self {
+        Self::Overdue(overdue)
     }
 }
 
@@ -100,6 +111,7 @@ impl From<Failure> for Error {
             Failure::Damaged { what } => Self::Damaged { what },
             Failure::UnderHold { reason } => Self::UnderHold { reason },
             Failure::Forked { size } => Self::Forked { size },
+            Failure::Overdue(overdue) => Unavailable::new("store", overdue).into(),
             Failure::Stopped => Unavailable::new("store", "the store is closed").into(),
             Failure::Database(source) => Unavailable::new("store", source).into(),
         }

@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::readers::at_one_moment;
 use super::tip::{head, tile};
 use super::values::{bounded, bytes32, parsed_option, signed, unsigned};
-use super::writer::{Done, Session};
+use super::writer::Done;
 use entry::{Sealed, keep};
 
 /// Condition that no hold keeps a record.
@@ -129,15 +129,6 @@ impl Log for SqliteStore {
         self.list(move |connection| records::matching(connection, &query))
     }
 
-    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>> {
-        Box::pin(async move {
-            let pruned = self
-                .writer
-                .run(move |session| prune(session, limit).map(Done::Kept));
-            Ok(pruned.await?)
-        })
-    }
-
     fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         let sealed = Sealed::from(entry);
         Box::pin(async move {
@@ -224,8 +215,8 @@ fn checkpoint(connection: &Connection) -> Result<Option<String>, Failure> {
     Ok(statement.query_row([], |row| row.get(0)).optional()?)
 }
 
-fn prune(session: &Session<'_>, limit: usize) -> Result<usize, Failure> {
-    let connection = session.connection;
+/// Drops payloads past their retention that are not under a hold; the tree is not touched.
+pub(super) fn prune(connection: &Connection, now: i64, limit: usize) -> Result<usize, Failure> {
     let mut due = Vec::new();
     for sql in [
         concat!(
@@ -244,9 +235,8 @@ fn prune(session: &Session<'_>, limit: usize) -> Result<usize, Failure> {
     ] {
         let left = bounded(limit.saturating_sub(due.len()));
         let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query_map([session.now, left], |row| {
-            Ok([row.get::<_, i64>(0)?, row.get(1)?])
-        })?;
+        let rows =
+            statement.query_map([now, left], |row| Ok([row.get::<_, i64>(0)?, row.get(1)?]))?;
         for row in rows {
             due.push(row?);
         }

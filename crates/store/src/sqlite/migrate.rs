@@ -39,6 +39,16 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "key_id",
         sql: include_str!("../../migrations/sqlite/0006_key_id.sql"),
     },
+    Migration {
+        number: 7,
+        name: "time",
+        sql: include_str!("../../migrations/sqlite/0007_time.sql"),
+    },
+    Migration {
+        number: 8,
+        name: "facet",
+        sql: include_str!("../../migrations/sqlite/0008_facet.sql"),
+    },
 ];
 
 /// Applies the missing migrations and binds the file to its keys, in one transaction: a file of another

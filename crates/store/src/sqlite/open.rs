@@ -147,6 +147,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions, now: i64) -> Result<Ope
         | Failure::DiskLow { .. }
         | Failure::UnderHold { .. }
         | Failure::Forked { .. }
+        | Failure::Overdue(_)
         | Failure::Stopped => OpenError::Damaged {
             what: format!("{failure:?}"),
         },

@@ -221,7 +221,8 @@ pub(super) fn erase(connection: &Connection, user_id: &str) -> Result<(), Failur
 }
 
 /// Ends the reservations of lost owners and deletes old pots. Returns both counts.
-pub(super) fn sweep(session: &Session<'_>, limit: i64) -> Result<(usize, usize), Failure> {
+/// Ends the reservations of lost owners.
+pub(super) fn end_lost(session: &Session<'_>, limit: i64) -> Result<usize, Failure> {
     let (connection, now) = (session.connection, session.now);
     let mut lost = connection.prepare_cached(
         "SELECT user_id, id, lapse FROM reservation AS r
@@ -242,6 +243,11 @@ pub(super) fn sweep(session: &Session<'_>, limit: i64) -> Result<(usize, usize),
         };
         end(connection, id, &ended)?;
     }
+    Ok(ends.len())
+}
+
+/// Removes pots long after their window.
+pub(super) fn drop_old(connection: &Connection, now: i64, limit: i64) -> Result<usize, Failure> {
     let mut old = connection.prepare_cached(
         "DELETE FROM pot WHERE (user_id, name, holder, currency, window_seconds, window_start) IN (
              SELECT user_id, name, holder, currency, window_seconds, window_start FROM pot
@@ -249,8 +255,7 @@ pub(super) fn sweep(session: &Session<'_>, limit: i64) -> Result<(usize, usize),
              LIMIT ?2)",
     )?;
     let before = seconds(now).saturating_sub(signed(POT_KEPT.as_secs()));
-    let pots = old.execute([before, limit])?;
-    Ok((ends.len(), pots))
+    Ok(old.execute([before, limit])?)
 }
 
 fn reserve(

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::failure::Failure;
 use super::log::entry::{Sealed, keep_all};
 use super::writer::{Done, Writer};
+use crate::backlog::{Backlog, Place};
 
 /// Maximum records passed on at once.
 const CHUNK_MAX: usize = 256;
@@ -22,10 +23,11 @@ const RETRIED_AFTER: Duration = Duration::from_millis(50);
 /// Handle that takes records without a waiting caller.
 pub(super) struct Sealer {
     messages: mpsc::Sender<Message>,
+    waits: Backlog,
 }
 
 enum Message {
-    Draft(Box<Draft>),
+    Draft(Box<Draft>, Place),
     /// Answered when every record before it is durable, or could not be written.
     Flush(oneshot::Sender<Result<(), Failure>>),
 }
@@ -38,20 +40,39 @@ impl Sealer {
         is_complete: Arc<AtomicBool>,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (sender, messages) = mpsc::channel(waiting_max.max(1));
+        let waits = Backlog::new();
         let mut thread = Thread {
             messages,
             writer,
             backlog: Arc::default(),
+            places: Vec::new(),
+            waits: waits.clone(),
         };
         let handle = std::thread::Builder::new()
             .name("store sealer".to_owned())
             // Set before the writer is dropped, which uses it to close the run.
             .spawn(move || is_complete.store(thread.run(), Ordering::Release))?;
-        Ok((Self { messages: sender }, handle))
+        let sealer = Self {
+            messages: sender,
+            waits,
+        };
+        Ok((sealer, handle))
     }
 
+    /// Number of times that records could not be written since the store was opened.
+    pub(super) fn errors(&self) -> u64 {
+        self.waits.errors()
+    }
+
+    /// Fails if records could not be written for too long.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        Ok(self.waits.check()?)
+    }
+
+    /// Takes a record. Fails if earlier ones could not be written for too long: no evidence, no answer.
     pub(super) async fn send(&self, draft: Draft) -> Result<(), Failure> {
-        let message = Message::Draft(Box::new(draft));
+        let place = self.waits.enter(draft.bytes()).await?;
+        let message = Message::Draft(Box::new(draft), place);
         self.messages
             .send(message)
             .await
@@ -74,6 +95,9 @@ struct Thread {
     writer: Writer,
     /// Records that are sealed and not yet written.
     backlog: Arc<Vec<Sealed>>,
+    /// The room that they take.
+    places: Vec<Place>,
+    waits: Backlog,
 }
 
 impl Thread {
@@ -88,7 +112,7 @@ impl Thread {
             } else if self.messages.is_closed() && self.messages.is_empty() {
                 tracing::error!(
                     records = self.backlog.len(),
-                    "the store closes without these records"
+                    "the store closed before these records could be written"
                 );
                 return false;
             } else {
@@ -117,7 +141,10 @@ impl Thread {
         let mut sealed = Vec::with_capacity(messages.len());
         for message in messages.drain(..) {
             match message {
-                Message::Draft(draft) => sealed.push(Sealed::from(draft.seal())),
+                Message::Draft(draft, place) => {
+                    sealed.push(Sealed::from(draft.seal()));
+                    self.places.push(place);
+                }
                 Message::Flush(answer) => flushes.push(answer),
             }
         }
@@ -135,9 +162,18 @@ impl Thread {
         }
         let records = self.backlog.clone();
         // A record that is already there is not kept twice, so a retry is safe.
-        self.writer
-            .run_blocking(move |session| keep_all(session, &records).map(Done::Kept))?;
+        let written = self
+            .writer
+            .run_blocking(move |session| keep_all(session, &records).map(Done::Kept));
+        if let Err(failure) = written {
+            self.waits.failed();
+            return Err(failure);
+        }
         self.backlog = Arc::default();
+        self.places.clear();
+        if let Some((tries, waited)) = self.waits.works() {
+            tracing::info!(tries, ?waited, "the records that waited are written");
+        }
         Ok(())
     }
 }

@@ -25,6 +25,11 @@ impl Time {
         }
     }
 
+    /// Returns the time of day as the machine's clock tells it now; it may have been changed since.
+    pub(super) fn of_day(&self) -> i64 {
+        micros(self.clock.now())
+    }
+
     pub(super) fn now(&self) -> i64 {
         let elapsed = self.clock.monotonic().saturating_sub(self.origin);
         later(self.opened_at, elapsed)

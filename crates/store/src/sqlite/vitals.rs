@@ -8,30 +8,37 @@ use super::SqliteStore;
 use super::failure::Failure;
 use super::open::with_suffix;
 use super::time::timestamp;
+use super::timekeeping::believed;
 use super::tip::head;
 use super::values::{signed, unsigned};
+use super::writer::Done;
 
 impl Vitals for SqliteStore {
     fn vitals(&self) -> BoxFuture<'_, Result<StoreVitals, Error>> {
         let (free_bytes, needed_bytes) = (self.disk.free_bytes(), self.disk.needed_bytes());
-        let counted = self.list(|connection| {
+        let clock = self.time.of_day();
+        let counted = self.list(move |connection| {
             Ok((
                 newest(connection)?,
                 head(connection)?.0,
                 in_doubt(connection)?,
+                believed(connection, clock)?,
             ))
         });
         Box::pin(async move {
-            let (newest, size, in_doubt) = counted.await?;
+            let is_working = self.takes_writes().await;
+            let (newest, size, in_doubt, passage) = counted.await?;
             let records = newest.map_or(0, |(place, _)| unsigned(place).saturating_add(1));
             Ok(StoreVitals {
                 kind: StoreKind::Sqlite,
-                is_writable: free_bytes.is_none_or(|free| free >= needed_bytes),
+                is_writable: is_working && free_bytes.is_none_or(|free| free >= needed_bytes),
+                write_errors: self.health.errors().saturating_add(self.sealer.errors()),
                 free_bytes,
                 needed_bytes: Some(needed_bytes),
                 records_waiting: records.saturating_sub(size).min(COUNTED_MAX),
                 newest_record: newest.map(|(_, at)| timestamp(at)),
                 in_doubt,
+                passage,
             })
         })
     }
@@ -43,6 +50,23 @@ impl Vitals for SqliteStore {
             .map(|file| std::fs::metadata(file).map_or(0, |data| data.len()));
         let bytes = sizes.sum();
         Box::pin(std::future::ready(Ok(Some(bytes))))
+    }
+}
+
+impl SqliteStore {
+    /// True if writes work. After a failure that is tried out: nobody may be writing.
+    async fn takes_writes(&self) -> bool {
+        if self.health.is_failing() {
+            let probe = self.writer.run(|session| {
+                let same = "UPDATE time_mark SET at = at WHERE one = 1";
+                session.connection.execute(same, [])?;
+                Ok(Done::Kept(()))
+            });
+            if probe.await.is_err() {
+                return false;
+            }
+        }
+        self.sealer.check().is_ok()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -81,6 +81,7 @@ impl Writer {
             scrub: false,
             checkpointer: parts.checkpointer,
             is_complete: parts.is_complete,
+            health: parts.health,
         };
         let handle = std::thread::Builder::new()
             .name("store writer".to_owned())
@@ -161,6 +162,32 @@ pub(super) struct WriterParts {
     pub(super) checkpointer: Checkpointer,
     /// True if everything that was queued was written, so that the run may be marked as closed.
     pub(super) is_complete: Arc<AtomicBool>,
+    pub(super) health: Arc<Health>,
+}
+
+/// Whether writes work.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    is_failing: AtomicBool,
+    errors: AtomicU64,
+}
+
+impl Health {
+    /// True if the last batch could not be written.
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// Number of batches that could not be written since the store was opened.
+    pub(super) fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, outcome: &Result<(), Failure>) {
+        self.is_failing.store(outcome.is_err(), Ordering::Relaxed);
+        let errors = u64::from(outcome.is_err());
+        self.errors.fetch_add(errors, Ordering::Relaxed);
+    }
 }
 
 struct Thread {
@@ -178,6 +205,7 @@ struct Thread {
     scrub: bool,
     checkpointer: Checkpointer,
     is_complete: Arc<AtomicBool>,
+    health: Arc<Health>,
 }
 
 impl Thread {
@@ -187,13 +215,17 @@ impl Thread {
         while self.jobs.blocking_recv_many(&mut jobs, BATCH_MAX) > 0 {
             let outcome = self.disk.check().and_then(|()| self.commit(&mut jobs));
             match &outcome {
-                Ok(()) if is_failing => tracing::info!("the store takes writes again"),
+                Ok(()) if is_failing => tracing::info!("the SQLite store accepts writes again"),
                 Err(failure) if !is_failing => {
-                    tracing::error!(?failure, "the store takes no writes");
+                    tracing::error!(
+                        ?failure,
+                        "the SQLite store refuses writes; calls fail until it accepts them again"
+                    );
                 }
                 Ok(()) | Err(_) => {}
             }
             is_failing = outcome.is_err();
+            self.health.note(&outcome);
             for job in jobs.drain(..) {
                 job.answer(&outcome);
             }
@@ -216,7 +248,7 @@ impl Thread {
             Ok(()) => self.connection = Some(connection),
             Err(failure) => tracing::warn!(
                 ?failure,
-                "the write-ahead log was not copied or emptied; the next commit tries again"
+                "the SQLite write-ahead log could not be checkpointed; the next commit tries again"
             ),
         }
         Ok(())
@@ -297,7 +329,7 @@ impl Thread {
         if let Err(failure) = closed {
             tracing::warn!(
                 ?failure,
-                "the store was not closed; the next start will say so"
+                "the SQLite store could not be closed cleanly; the next start reports it"
             );
         }
     }

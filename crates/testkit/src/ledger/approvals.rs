@@ -425,6 +425,7 @@ impl Authorizer for FourEyes {
             cool_down: None,
             unkeyed_writes: None,
             unkeyed_window: None,
+            conditions: None,
         };
         Box::pin(std::future::ready(Ok(decision)))
     }

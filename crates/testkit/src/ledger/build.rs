@@ -5,12 +5,15 @@
     reason = "a builder that is given nonsense fails its test"
 )]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use countersign::ledger::{
-    Binding, Claim, ClaimAnswer, ClaimRequest, Commit, CommitAnswer, DocumentKey, DocumentRead,
-    DocumentWrite, Draw, Entry, Error, Held, HeldState, IndexEntry, KeyChange, KeyDigest, Lapse,
-    Outcome, PotKey, ReservationId, Reserve, Scope, ShapeRead, Store,
+    Binding, Claim, ClaimAnswer, ClaimRequest, Commit, CommitAnswer, Disposal, Disposed,
+    DocumentKey, DocumentRead, DocumentWrite, Draw, Entry, Error, Held, HeldState, IndexEntry,
+    KeyChange, KeyDigest, Lapse, Outcome, PotKey, ReservationId, Reserve, Scope, ShapeRead, Store,
+    Told,
 };
 use countersign_contract::evidence::EvidenceRecord;
 use countersign_contract::tool::Recovery;
@@ -348,4 +351,36 @@ pub fn entry_at(seconds: i64, id: &str, user_id: &str) -> Entry {
         code: None,
         keep_payload: None,
     }
+}
+
+/// Makes the record of what time removes, and of what is said about the clock. It has another id each time.
+pub fn told<T: 'static>() -> Told<T> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    Arc::new(|_: &T| {
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        Entry {
+            kind: RecordKind::Config,
+            payload: None,
+            ..entry(&format!("ev_told{n}"), "")
+        }
+    })
+}
+
+/// Believes the store's clock, as an operator does after a jump.
+pub async fn trust(store: &dyn Store) -> Result<(), Error> {
+    store.trust_time(told()).await.map(|_| ())
+}
+
+/// Removes what is past its time. The clock has to be believed.
+pub async fn disposed(store: &dyn Store, limit: usize) -> Result<Disposed, Error> {
+    match store.dispose(limit, told()).await? {
+        Disposal::Done(disposed) => Ok(disposed),
+        Disposal::Stopped(passage) => unreachable!("nothing is removed: {passage}"),
+    }
+}
+
+/// The same, after the clock was believed, whatever it says.
+pub async fn disposed_now(store: &dyn Store, limit: usize) -> Result<Disposed, Error> {
+    trust(store).await?;
+    disposed(store, limit).await
 }

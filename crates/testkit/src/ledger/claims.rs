@@ -248,7 +248,7 @@ pub(super) async fn doubt_is_kept_until_it_is_resolved(fresh: &Fresh) -> Checked
         assert_eq!((told.attempt, told.state), (1, HeldState::InDoubt));
     }
     if let Some(clock) = &fresh.clock {
-        clock.advance(1_000 * countersign::ledger::TOMBSTONE);
+        clock.advance(1_000_000 * super::build::HOUR);
         let told = held(store.claim(&request(&scope("k"))).await?);
         assert_eq!((told.attempt, told.state), (1, HeldState::InDoubt));
     }

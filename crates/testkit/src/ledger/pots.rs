@@ -10,8 +10,8 @@ use countersign_contract::RecordKind;
 use countersign_contract::tool::Recovery;
 
 use super::build::{
-    HOUR, claimed, commit, document, entry, lost, record_id, request, scope, scope_of, settle,
-    succeeded, take, writing,
+    HOUR, claimed, commit, disposed_now, document, entry, lost, record_id, request, scope,
+    scope_of, settle, succeeded, take, writing,
 };
 use super::{Checked, Fresh};
 
@@ -382,7 +382,7 @@ pub(super) async fn a_new_window_is_a_new_pot(fresh: &Fresh) -> Checked {
     assert_eq!(starts, [window_start(first, 3_600), first + 3_600]);
     spend(store, "r2", SpendEnd::Spent(Vec::new()), "ev_2").await?;
     clock.advance(31 * 24 * HOUR);
-    assert_eq!(store.sweep(10).await?.pots, 2);
+    assert_eq!(disposed_now(store, 10).await?.pots, 2);
     check(store, "", &[]).await
 }
 

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use countersign::ledger::{
-    ClaimState, CommitAnswer, HeldState, Outcome, Scope, Store, Swept, TOMBSTONE,
+    ClaimState, CommitAnswer, Disposed, Forgotten, HeldState, Outcome, Scope, Store, Swept,
 };
 use countersign_contract::tool::Recovery;
+use jiff::Timestamp;
 
 use super::build::{
-    HOUR, TICK, almost, claimed, has_failed, has_succeeded, held, lost, request, scope, seen,
-    settle, stands, succeeded, succeeded_long_ago, take,
+    HOUR, TICK, almost, claimed, disposed, disposed_now, has_failed, has_succeeded, held, lost,
+    request, scope, seen, settle, stands, succeeded, succeeded_long_ago, take, told, trust,
 };
 use super::{Checked, Fresh};
 
@@ -37,40 +38,63 @@ pub(super) async fn a_sweep_keeps_refusing_what_it_drops(fresh: &Fresh) -> Check
     let done = take(&scope("k"), 0, succeeded_long_ago(), "ev_1");
     assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
     assert_eq!(super::rows(store, ClaimState::Tombstone).await?.len(), 0);
-    let swept = store.sweep(10).await?;
-    let one = Swept {
-        tombstones: 1,
-        ..Swept::default()
+    let one = Disposed {
+        replies: 1,
+        ..Disposed::default()
     };
-    assert_eq!(swept, one);
-    assert!(store.sweep(10).await?.is_empty());
+    assert_eq!(disposed_now(store, 10).await?, one);
+    assert!(disposed(store, 10).await?.is_empty());
     assert_eq!(super::rows(store, ClaimState::Tombstone).await?.len(), 1);
     is_refused(store, &scope("k"), "ev_2").await
 }
 
-/// Needs a moving clock: it does nothing for a fixture that lends none.
-pub(super) async fn a_tombstone_goes_after_its_month(fresh: &Fresh) -> Checked {
-    let Some(clock) = &fresh.clock else {
-        return Ok(());
-    };
+/// A17: a key is refused for ever, if the fixture lends its clock: only an operator frees it.
+pub(super) async fn a_tombstone_stays_until_it_is_forgotten(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;
-    let done = take(&scope("k"), 0, succeeded("kept for an hour"), "ev_1");
+    for key in ["k", "other"] {
+        let done = take(&scope(key), 0, succeeded_long_ago(), &format!("ev_{key}"));
+        assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
+    }
+    let later = claimed(store, &request(&scope("alive"))).await?;
+    let done = settle(&later, succeeded("kept for an hour"), "ev_alive");
     assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
-    clock.advance(24 * HOUR);
-    assert_eq!(store.sweep(10).await?.tombstones, 1);
-    // The month counts from the end of the answer, not from the sweep that noticed it.
-    clock.advance(almost(TOMBSTONE).saturating_sub(23 * HOUR));
-    assert!(store.sweep(10).await?.is_empty());
+    assert_eq!(disposed_now(store, 10).await?.replies, 2);
+    if let Some(clock) = &fresh.clock {
+        for _ in 0..40 {
+            clock.advance(1_000 * HOUR);
+            disposed_now(store, 10).await?;
+            assert!(store.sweep(10).await?.is_empty());
+        }
+    }
     is_refused(store, &scope("k"), "ev_2").await?;
-    clock.advance(TICK);
-    let gone = Swept {
-        removed: 1,
-        ..Swept::default()
+    let which = Forgotten {
+        claimed_before: Timestamp::MAX,
+        user_id: Some("u_1".to_owned()),
+        tool: Some(scope("k").tool),
+        key: Some(scope("k").key),
+        limit: 10,
     };
-    assert_eq!(store.sweep(10).await?, gone);
+    for nobody in [
+        Forgotten {
+            claimed_before: Timestamp::UNIX_EPOCH,
+            ..which.clone()
+        },
+        Forgotten {
+            user_id: Some("u_9".to_owned()),
+            ..which.clone()
+        },
+        Forgotten {
+            limit: 0,
+            ..which.clone()
+        },
+    ] {
+        assert_eq!(store.forget_keys(&nobody, told()).await?, 0, "{nobody:?}");
+    }
+    assert_eq!(store.forget_keys(&which, told()).await?, 1);
+    assert_eq!(store.forget_keys(&which, told()).await?, 0);
     assert_eq!(store.lookup(&scope("k")).await?, None);
     assert_eq!(claimed(store, &request(&scope("k"))).await?.attempt, 1);
-    Ok(())
+    is_refused(store, &scope("other"), "ev_3").await
 }
 
 pub(super) async fn a_sweep_marks_lost_owners_in_doubt(fresh: &Fresh) -> Checked {
@@ -116,9 +140,10 @@ pub(super) async fn a_sweep_leaves_doubt_and_releases_alone(fresh: &Fresh) -> Ch
         assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
     }
     if let Some(clock) = &fresh.clock {
-        clock.advance(100 * TOMBSTONE);
+        clock.advance(100_000 * HOUR);
     }
     assert!(store.sweep(10).await?.is_empty());
+    assert!(disposed_now(store, 10).await?.is_empty());
     let doubt = seen(store, &scope("doubt")).await?;
     assert_eq!((doubt.attempt, doubt.state), (1, HeldState::InDoubt));
     // The attempt has to survive: it is what fences an owner who comes back.
@@ -145,18 +170,10 @@ pub(super) async fn a_sweep_does_not_do_more_than_its_limit(fresh: &Fresh) -> Ch
         )
         .await?;
     }
-    let swept = |n| Swept {
-        tombstones: n,
-        in_doubt: n,
-        ..Swept::default()
-    };
-    assert_eq!(store.sweep(2).await?, swept(2));
-    assert_eq!(store.sweep(2).await?, swept(1));
-    assert_eq!(store.sweep(2).await?, swept(0));
-    if let Some(clock) = &fresh.clock {
-        clock.advance(TOMBSTONE);
-        assert_eq!(store.sweep(2).await?.removed, 2);
-        assert_eq!(store.sweep(2).await?.removed, 1);
+    trust(store).await?;
+    for n in [2, 1, 0] {
+        assert_eq!(store.sweep(2).await?.in_doubt, n);
+        assert_eq!(disposed(store, 2).await?.replies, n);
     }
     Ok(())
 }
@@ -174,18 +191,18 @@ pub(super) async fn an_answer_is_kept_until_its_time(fresh: &Fresh) -> Checked {
         let done = settle(&claim, outcome, &format!("ev_{key}"));
         assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
     }
-    assert!(store.sweep(10).await?.is_empty());
+    assert!(disposed_now(store, 10).await?.is_empty());
     let state = |key| async move { Ok::<_, super::Error>(seen(store, &scope(key)).await?.state) };
     assert_eq!(state("a").await?, has_succeeded("yes"));
     assert_eq!(state("b").await?, has_failed("no"));
     if let Some(clock) = &fresh.clock {
         clock.advance(almost(HOUR));
-        assert!(store.sweep(10).await?.is_empty());
+        assert!(disposed(store, 10).await?.is_empty());
         assert_eq!(state("a").await?, has_succeeded("yes"));
         clock.advance(TICK);
         assert_eq!(state("a").await?, HeldState::Expired);
         assert_eq!(state("b").await?, has_failed("no"));
-        assert_eq!(store.sweep(10).await?.tombstones, 1);
+        assert_eq!(disposed(store, 10).await?.replies, 1);
     }
     Ok(())
 }

@@ -64,10 +64,10 @@ pub fn kills(plan: &Kills<'_>) -> Result<(u32, Verdict)> {
 }
 
 /// Random numbers that a seed repeats (xorshift).
-pub(super) struct Dice(pub(super) u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    pub(super) fn below(&mut self, limit: u32) -> u32 {
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -46,7 +46,7 @@ pub enum ServiceError {
         upstream: String,
     },
     /// The base address is not a valid URL of http or https.
-    #[error("the upstream {upstream}: {url:?} is no address of http or https")]
+    #[error("the upstream {upstream}: {url:?} is not an http or https address")]
     Address {
         /// Its name.
         upstream: String,
@@ -62,7 +62,7 @@ pub enum ServiceError {
         source: Refused,
     },
     /// An entry of `allow_private` is not a valid network.
-    #[error("the upstream {upstream}: {text:?} is no network")]
+    #[error("the upstream {upstream}: {text:?} is not a network")]
     Network {
         /// Its name.
         upstream: String,
@@ -146,6 +146,12 @@ impl Service {
     /// Returns the name of the upstream.
     pub fn name(&self) -> &str {
         &self.entry.name
+    }
+
+    /// Asks for the head of the base address, without a credential; the status of the answer, whatever it is.
+    pub(crate) async fn head(&self) -> Result<u16, reqwest::Error> {
+        let answer = self.client.head(self.base.clone()).send().await?;
+        Ok(answer.status().as_u16())
     }
 
     /// Secrets of the configuration that no request carries as they are: what signs identities, and what tokens are fetched with.

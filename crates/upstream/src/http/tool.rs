@@ -160,6 +160,10 @@ impl DynTool for HttpTool {
         &self.spec
     }
 
+    fn upstream(&self) -> Option<&str> {
+        Some(self.service.name())
+    }
+
     fn dry_run(&self) -> DryRun {
         self.dry_run
     }

@@ -53,7 +53,9 @@ impl Checker<'_> {
     /// Complains about a text that is no JSON pointer.
     fn pointer(&mut self, text: &str) {
         if !text.is_empty() && !text.starts_with('/') {
-            self.complain(format!("{text:?} is no JSON pointer; it starts with /"));
+            self.complain(format!(
+                "{text:?} is not a JSON pointer; it has to start with /"
+            ));
         }
     }
 
@@ -211,7 +213,7 @@ fn tool_entry(tool: &ToolEntry, place: &mut Checker<'_>) {
         let mut place = place.key("key_fields");
         let mut place = place.item(at);
         if !field.starts_with('/') {
-            place.complain(format!("{field:?} is no JSON pointer; write /{field}"));
+            place.complain(format!("{field:?} is not a JSON pointer; write /{field}"));
         }
     }
     let is_derived = matches!(tool.key, None | Some(KeyRule::Derive));

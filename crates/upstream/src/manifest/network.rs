@@ -23,7 +23,9 @@ pub enum Network {
 
 /// The text names no network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it is none of: an address such as 192.168.1.7, a network such as 10.1.0.0/16, loopback")]
+#[error(
+    "it is not valid: use an address such as 192.168.1.7, a network such as 10.1.0.0/16, loopback"
+)]
 pub struct NotANetwork;
 
 impl Network {

@@ -106,7 +106,7 @@ pub struct ToolEntry {
     /// Time for which a repeat is answered with the first result, beyond `ttl_seconds`, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_retention_seconds: Option<u64>,
-    /// Recovery of a call of which nobody knows whether it had its effect.
+    /// Recovery of a call whose outcome is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
     /// Replay of recorded calls.

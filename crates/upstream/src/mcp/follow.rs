@@ -1,10 +1,12 @@
 //! The tools of a server in a catalog, kept up to date: those that were approved and are still as they were.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::Catalog;
+use countersign::{BoxFuture, Catalog};
+use countersign_contract::Digest;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -12,6 +14,23 @@ use super::connection::Changes;
 use super::pins::{self, Pin, Pins};
 use super::server::Server;
 use super::shelf::Shelf;
+
+/// Writes down that the first list of a server was approved by being seen.
+pub trait Witness: fmt::Debug + Send + Sync {
+    /// Keeps a durable record of it. False if it cannot be kept: then nothing is approved, and the next list is tried again.
+    fn first_use<'a>(&'a self, approved: &'a FirstUse) -> BoxFuture<'a, bool>;
+}
+
+/// A first list that is about to be approved by being seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstUse {
+    /// Name of the upstream.
+    pub upstream: String,
+    /// Digest of the definitions.
+    pub pin: Digest,
+    /// Names of the tools at the server.
+    pub tools: Vec<String>,
+}
 
 /// Servers that are followed. Dropping it stops that.
 #[derive(Debug, Default)]
@@ -27,6 +46,8 @@ pub(crate) struct Follower {
     pub(crate) catalog: Catalog,
     /// Folder of the pins.
     pub(crate) folder: PathBuf,
+    /// Where approvals of first lists are written down; `None` where nothing is kept.
+    pub(crate) witness: Option<Arc<dyn Witness>>,
 }
 
 /// Wait after a first failure; it doubles with each further one.
@@ -62,7 +83,7 @@ impl Follower {
                 again = (again * 2).min(AGAIN_MAX);
                 wait.min(refresh)
             };
-            self.publish();
+            self.publish().await;
             self.server.pool.sweep();
             let told = async {
                 match &mut changes {
@@ -95,7 +116,7 @@ impl Follower {
                 let name = self.server.name();
                 let pins = Pins::read(&self.folder);
                 if let Err(error) = &pins {
-                    tracing::warn!(upstream = name, %error, "a file that cannot be read approves nothing");
+                    tracing::warn!(upstream = name, %error, "the file of approved tools could not be read, so no tool of this upstream counts as approved");
                 }
                 let pin = pins.unwrap_or_default().upstreams.remove(name);
                 let is_other = match pin {
@@ -113,17 +134,17 @@ impl Follower {
     /// Lists the tools once, within this time, and puts them into the catalog.
     pub(crate) async fn once(&self, limit: Duration) {
         let _ = timeout(limit, self.server.discover()).await;
-        self.publish();
+        self.publish().await;
     }
 
     /// Makes the catalog have the approved tools.
-    fn publish(&self) {
-        self.approve_first();
+    async fn publish(&self) {
+        self.approve_first().await;
         self.shelf.publish(&self.catalog);
     }
 
-    /// Approves the first list of a server that is trusted so far.
-    fn approve_first(&self) {
+    /// Approves the first list of a server that is trusted so far. The record of it comes first, as with an operator's approval.
+    async fn approve_first(&self) {
         let server = &self.server;
         if !server.trusts_first_use() || server.was_approved() {
             return;
@@ -132,6 +153,16 @@ impl Follower {
             return;
         };
         let pin = Pin::of(listed);
+        if let Some(witness) = &self.witness {
+            let first = FirstUse {
+                upstream: server.name().to_owned(),
+                pin: pin.digest,
+                tools: pin.tools.keys().cloned().collect(),
+            };
+            if !witness.first_use(&first).await {
+                return;
+            }
+        }
         // A folder that cannot be written keeps nothing beyond this run.
         let is_kept = Pins::approve(&self.folder, server.name(), pin.clone()).is_ok();
         server.put_in_force(pin, is_kept);

@@ -32,7 +32,7 @@ pub struct Read {
 #[derive(Debug, thiserror::Error)]
 pub enum NoServers {
     /// It is no JSON.
-    #[error("it is no JSON: {0}")]
+    #[error("it is not valid JSON: {0}")]
     NotJson(#[source] serde_json::Error),
     /// It has none of the members that list servers.
     #[error("it has no member mcpServers or servers, as the files of MCP clients have")]
@@ -125,7 +125,7 @@ fn child(
         .into_iter()
         .flatten()
     {
-        let argument = argument.as_str().ok_or("an argument is no text")?;
+        let argument = argument.as_str().ok_or("an argument is not a string")?;
         if argument.contains("${") {
             notes.push(format!("nobody replaces {argument:?}: write the value"));
         }
@@ -179,7 +179,7 @@ fn at(
                 .is_some_and(|it| it.eq_ignore_ascii_case("bearer "));
         if upstream.auth.is_some() {
             notes.push(format!(
-                "the header {header} is left out: an entry has one credential; a header that is no secret belongs into `headers`"
+                "the header {header} is left out: an entry has one credential; a header that is not a secret belongs into `headers`"
             ));
             continue;
         }
@@ -203,7 +203,7 @@ fn at(
 
 /// The entry of a server at an address.
 pub fn server_at(name: &str, url: &str) -> Result<Upstream, String> {
-    let parsed = Url::parse(url).map_err(|error| format!("{url:?} is no address: {error}"))?;
+    let parsed = Url::parse(url).map_err(|error| format!("{url:?} is not an address: {error}"))?;
     let mut upstream = Upstream::mcp_at(name, url);
     let is_loopback = match parsed.host() {
         Some(Host::Domain(host)) => host == "localhost",

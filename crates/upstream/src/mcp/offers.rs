@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::dialogue::{Dialogue, Left};
-use countersign::offer::{Asked, Listed, Offers, Refused, Request};
+use countersign::offer::{Asked, Listed, Offers, Probe, Refused, Request};
 use countersign::{BoxFuture, CallContext};
 use rmcp::model::{
     ClientRequest, JsonObject, ListPromptsRequest, ListResourceTemplatesRequest,
@@ -246,8 +246,23 @@ const fn method(asked: Asked) -> &'static str {
 }
 
 impl Upstreams {
+    /// The name or the address that a request is about, and true if it is an address.
+    fn named(asked: Asked, params: &Value) -> Option<(String, bool)> {
+        let (place, key, is_address) = match asked {
+            Asked::Read | Asked::Subscribe | Asked::Unsubscribe => (params, "uri", true),
+            Asked::Prompt => (params, "name", false),
+            Asked::Complete => {
+                let of = params.get("ref")?;
+                let is_address = of.get("uri").is_some();
+                (of, if is_address { "uri" } else { "name" }, is_address)
+            }
+        };
+        let name = place.get(key)?.as_str()?.to_owned();
+        Some((name, is_address))
+    }
+
     /// The server that a name or an address belongs to, and what it is called there.
-    fn owner<'n>(&self, name: &'n str, is_address: bool) -> Option<(&Arc<Server>, &'n str)> {
+    fn server_of<'n>(&self, name: &'n str, is_address: bool) -> Option<(&Arc<Server>, &'n str)> {
         let named = if is_address {
             name.strip_prefix(SCHEME)
                 .and_then(|rest| rest.split_once('/'))
@@ -265,18 +280,14 @@ impl Upstreams {
     /// The server that a request belongs to, and its parameters there.
     fn route(&self, request: &Request<'_>) -> Option<(Arc<Server>, Value)> {
         let mut params = request.params.clone();
-        let (place, key, is_address) = match request.asked {
-            Asked::Read | Asked::Subscribe | Asked::Unsubscribe => (&mut params, "uri", true),
-            Asked::Prompt => (&mut params, "name", false),
-            Asked::Complete => {
-                let of = params.get_mut("ref")?;
-                let is_address = of.get("uri").is_some();
-                (of, if is_address { "uri" } else { "name" }, is_address)
-            }
-        };
-        let name = place.get(key)?.as_str()?.to_owned();
-        let (server, own) = self.owner(&name, is_address)?;
+        let (name, is_address) = Self::named(request.asked, &params)?;
+        let (server, own) = self.server_of(&name, is_address)?;
         let own = own.to_owned();
+        let place = match request.asked {
+            Asked::Complete => params.get_mut("ref")?,
+            Asked::Read | Asked::Subscribe | Asked::Unsubscribe | Asked::Prompt => &mut params,
+        };
+        let key = if is_address { "uri" } else { "name" };
         place.as_object_mut()?.insert(key.to_owned(), own.into());
         if let Some(answers) = request.dialogue.as_ref().and_then(|own| own.answers()) {
             let members = params.as_object_mut()?;
@@ -298,6 +309,12 @@ impl Offers for Upstreams {
             .any(|server| !server.offered().of(kind).is_empty())
     }
 
+    fn owner(&self, asked: Asked, params: &Value) -> Option<String> {
+        let (name, is_address) = Self::named(asked, params)?;
+        let (server, _) = self.server_of(&name, is_address)?;
+        Some(server.name().to_owned())
+    }
+
     fn list(&self, kind: Listed, tools: &BTreeSet<String>) -> Vec<Value> {
         let open = self.servers().filter(|server| server.is_open_to(tools));
         let items = open.flat_map(|server| {
@@ -317,6 +334,10 @@ impl Offers for Upstreams {
             let (server, params) = routed.ok_or(Refused::Unknown)?;
             server.pass(&request, params).await
         })
+    }
+
+    fn probe<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Option<Probe>> {
+        Box::pin(self.probed(upstream))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

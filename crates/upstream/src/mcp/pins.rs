@@ -51,7 +51,7 @@ pub enum PinsError {
     },
     /// The file is not a list of approved tools, usually because it was damaged or edited.
     #[error(
-        "{path:?} is no list of approved tools: {source}; restore it, or remove it and approve the tools again"
+        "{path:?} is not a list of approved tools: {source}; restore it, or remove it and approve the tools again"
     )]
     Syntax {
         /// The file.

@@ -273,7 +273,7 @@ impl Server {
         seen.approved = None;
         tracing::warn!(
             upstream = self.name(),
-            "the approval of its tools was withdrawn"
+            "the approval of this upstream's tools was withdrawn; its tools are not called"
         );
         true
     }
@@ -293,7 +293,7 @@ impl Server {
                 upstream,
                 tool,
                 why,
-                "a tool cannot be used, and is left out"
+                "a tool of this upstream cannot be used and is left out"
             );
         }
         seen.left_out = left_out;

@@ -186,6 +186,10 @@ impl DynTool for McpTool {
         &self.spec
     }
 
+    fn upstream(&self) -> Option<&str> {
+        Some(self.server.name())
+    }
+
     fn dry_run(&self) -> DryRun {
         self.dry_run
     }

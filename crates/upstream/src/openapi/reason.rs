@@ -31,7 +31,9 @@ pub enum DocumentError {
         source: Box<serde_saphyr::Error>,
     },
     /// The document has neither `openapi` nor `swagger` at its root, usually because another file was given.
-    #[error("this is no OpenAPI document: it has neither \"openapi\" nor \"swagger\" at its root")]
+    #[error(
+        "this is not an OpenAPI document: it has neither \"openapi\" nor \"swagger\" at its root"
+    )]
     NotOpenApi,
     /// The document's version of OpenAPI is not supported.
     #[error("version {version:?} is not known; 2.0, 3.0 and 3.1 are")]

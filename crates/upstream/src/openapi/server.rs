@@ -127,13 +127,13 @@ fn absolute(address: &str, base: Option<&Url>) -> Result<Url, &'static str> {
     }
     let url = match (Url::parse(address), base) {
         (Ok(url), _) => url,
-        (Err(_), Some(base)) => base.join(address).map_err(|_| "it is no address")?,
+        (Err(_), Some(base)) => base.join(address).map_err(|_| "it is not an address")?,
         (Err(_), None) => {
             return Err("it is relative, and the address of the document is not known");
         }
     };
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err("it is no address of http or https");
+        return Err("it is not an http or https address");
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("it holds a credential");

@@ -126,7 +126,7 @@ async fn broken_answers_are_errors_in_time() {
     informational: TIMEOUT: the upstream svc did not answer in time [retryable  ]
     switching: UPSTREAM_ERROR: the upstream svc answered with status 101 [retryable  101]
     garbage: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
-    brotli: UPSTREAM_ERROR: the answer of the upstream svc is not JSON [final  ]
+    brotli: UPSTREAM_ERROR: the answer of the upstream svc is not valid JSON [final  ]
     bad-gzip: UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
     early: ok {}
     "#);
@@ -156,14 +156,14 @@ async fn broken_answers_leave_a_write_in_doubt() {
     }
     let sent = service.seen().len();
     insta::assert_snapshot!(format!("{}\n{sent} requests", lines.join("\n")), @r#"
-    half-chunk: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
-    short: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    half-chunk: CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]
+    short: CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]
     long: ok {} 
-    two-lengths: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
-    long-header: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
-    informational: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
-    garbage: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
-    bad-gzip: CONFLICT: whether the first call with this idempotency_key had its effect is not known [final in_doubt ]
+    two-lengths: CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]
+    long-header: CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]
+    informational: CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]
+    garbage: CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]
+    bad-gzip: CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]
     brotli: ok null ANSWER_UNREADABLE
     9 requests
     "#);

@@ -147,7 +147,7 @@ async fn a_users_token_is_kept_for_the_user() {
     let service = Service::start(|_, _| answer(200, "{}")).await;
     let world = World::new(&service, "auth.user_token = {}", READ);
     let reply = world.call("svc.get", "{}").await;
-    insta::assert_snapshot!(told(&reply), @r#"UNAUTHORIZED: the user has stored no token for the upstream svc [final  ]"#);
+    insta::assert_snapshot!(told(&reply), @r#"UNAUTHORIZED: the user has not stored a token for the upstream svc [final  ]"#);
     world
         .data(
             "upstream.store_token",
@@ -224,8 +224,8 @@ async fn an_issuer_that_hangs_leaves_no_doubt() {
         lines.push(told(&world.keyed("svc.get", "{}", "k").await));
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    UPSTREAM_ERROR: no token for the upstream svc could be had from its issuer; nothing was sent [retryable  ]
-    UPSTREAM_ERROR: no token for the upstream svc could be had from its issuer; nothing was sent [retryable  ]
+    UPSTREAM_ERROR: the issuer of the upstream svc gave no token; nothing was sent [retryable  ]
+    UPSTREAM_ERROR: the issuer of the upstream svc gave no token; nothing was sent [retryable  ]
     ok {} 
     ok {}
     "#);
@@ -258,7 +258,7 @@ async fn a_token_of_another_type_is_not_used() {
         let reply = world.call("svc.get", "{}").await;
         assert_eq!(
             told(&reply),
-            "UPSTREAM_ERROR: no token for the upstream svc could be had from its issuer; nothing was sent [retryable  ]",
+            "UPSTREAM_ERROR: the issuer of the upstream svc gave no token; nothing was sent [retryable  ]",
             "{body}"
         );
         assert!(service.seen().is_empty());

@@ -38,7 +38,7 @@ async fn a_status_becomes_a_closed_code() {
         lines.push(told(&reply));
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  E_7]
+    UPSTREAM_ERROR: the upstream svc answered with a redirect to another address, which is not followed [final  E_7]
     INVALID_ARGUMENT: the upstream svc answered with status 400 [final  E_7]
     UPSTREAM_ERROR: the upstream svc refused the gateway's credential with status 401 [final  E_7]
     UPSTREAM_ERROR: the upstream svc refused the gateway's credential with status 403 [final  E_7]
@@ -188,10 +188,10 @@ async fn bad_answers_are_refused_and_named() {
     let reply = world.call("svc.strict", r#"{"status": "shape"}"#).await;
     lines.push(told(&reply));
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    large: UPSTREAM_ERROR: the answer of the upstream svc has more than 4194304 bytes [final  ]
-    bomb: UPSTREAM_ERROR: the answer of the upstream svc has more than 4194304 bytes [final  ]
-    utf8: UPSTREAM_ERROR: the answer of the upstream svc is not JSON [final  ]
-    html: UPSTREAM_ERROR: the answer of the upstream svc is not JSON [final  ]
+    large: UPSTREAM_ERROR: the answer of the upstream svc is too large: more than 4194304 bytes [final  ]
+    bomb: UPSTREAM_ERROR: the answer of the upstream svc is too large: more than 4194304 bytes [final  ]
+    utf8: UPSTREAM_ERROR: the answer of the upstream svc is not valid JSON [final  ]
+    html: UPSTREAM_ERROR: the answer of the upstream svc is not valid JSON [final  ]
     text: ok "plain" ANSWER_NOT_AS_DECLARED
     bytes: ok "AAEC" ANSWER_NOT_AS_DECLARED
     shape: ok {"extra":1,"id":"seven"} ANSWER_NOT_AS_DECLARED

@@ -107,13 +107,13 @@ async fn redirects_do_not_lead_elsewhere() {
     insta::assert_snapshot!(lines.join("\n"), @r#"
     home: ok {"home":true} 
     declared: ok {"other":true} 
-    port: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
-    userinfo: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
-    elsewhere: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
-    metadata: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
-    file: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
-    loop: UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  ]
-    UPSTREAM_ERROR: the upstream svc redirects elsewhere, which is not followed [final  302]
+    port: UPSTREAM_ERROR: the upstream svc answered with a redirect to another address, which is not followed [final  ]
+    userinfo: UPSTREAM_ERROR: the upstream svc answered with a redirect to another address, which is not followed [final  ]
+    elsewhere: UPSTREAM_ERROR: the upstream svc answered with a redirect to another address, which is not followed [final  ]
+    metadata: UPSTREAM_ERROR: the upstream svc answered with a redirect to another address, which is not followed [final  ]
+    file: UPSTREAM_ERROR: the upstream svc answered with a redirect to another address, which is not followed [final  ]
+    loop: UPSTREAM_ERROR: the upstream svc answered with a redirect to another address, which is not followed [final  ]
+    UPSTREAM_ERROR: the upstream svc answered with a redirect to another address, which is not followed [final  302]
     "#);
     assert!(!service.last().header("x-key").is_empty());
     assert_eq!(
@@ -182,7 +182,7 @@ async fn the_breaker_counts_transport_failures_only() {
     insta::assert_snapshot!(lines.join("\n"), @r#"
     UPSTREAM_ERROR: the upstream svc could not be reached; nothing was sent [retryable  ]
     UPSTREAM_ERROR: the upstream svc could not be reached; nothing was sent [retryable  ]
-    UPSTREAM_ERROR: the upstream svc could not be reached several times and is left alone for a while; nothing was sent [retryable  ]
+    UPSTREAM_ERROR: the upstream svc failed several times and is paused for a while; nothing was sent [retryable  ]
     "#);
 }
 
@@ -334,7 +334,7 @@ async fn connections_are_pooled_and_bounded() {
     let second = world.keyed("svc.write", r#"{"n": 1}"#, "k").await;
     assert_eq!(
         told(&second),
-        "TIMEOUT: too many requests to the upstream svc were under way; nothing was sent [retryable  ]"
+        "TIMEOUT: too many requests to the upstream svc are in progress; nothing was sent [retryable  ]"
     );
     go.notify_one();
     assert!(first.await.unwrap().ok);

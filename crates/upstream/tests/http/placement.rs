@@ -146,8 +146,8 @@ async fn nothing_is_sent_for_arguments_that_do_not_fit() {
     INVALID_ARGUMENT: unknown argument "unknown": allowed are amount, c, deep, h, id, list, nested, q [final  ]
     INVALID_ARGUMENT: unknown argument "tenant": allowed are amount, c, deep, h, id, list, nested, q [final  ]
     INVALID_ARGUMENT: unknown argument "on_behalf_of": allowed are amount, c, deep, h, id, list, nested, q [final  ]
-    INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing or empty, or have a step "." or ".." [final  ]
-    INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing or empty, or have a step "." or ".." [final  ]
+    INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing or empty, or have a segment "." or ".." [final  ]
+    INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing or empty, or have a segment "." or ".." [final  ]
     INVALID_ARGUMENT: the argument "h" is sent as a header and cannot have line breaks or control characters [final  ]
     INVALID_ARGUMENT: the argument "file" is not base64 [final  ]
     "#);

@@ -56,7 +56,7 @@ async fn tools_of_a_child_are_called() {
         .await;
     assert_eq!(
         told(&failed),
-        "UPSTREAM_ERROR: the tool of the upstream plain answered with an error, which details quote [final  ]"
+        "UPSTREAM_ERROR: the tool of the upstream plain answered with an error; details quotes it [final  ]"
     );
     let details = &failed.error.as_ref().unwrap().details.extra;
     assert_eq!(details["upstream_message"], "no such file");
@@ -322,7 +322,7 @@ async fn a_line_over_the_bound_is_an_error_at_once() {
     let reply = within(world.call("plain.say", &long)).await;
     assert_eq!(
         told(&reply),
-        "UPSTREAM_ERROR: the answer of the upstream plain has more than 20000 bytes [final  ]"
+        "UPSTREAM_ERROR: the answer of the upstream plain is too large: more than 20000 bytes [final  ]"
     );
     assert_eq!(
         world.data("plain.say", r#"{"text": "hi"}"#).await,
@@ -344,7 +344,7 @@ async fn a_number_that_would_lose_digits_is_refused() {
         .await;
     assert_eq!(
         told(&reply),
-        "INVALID_ARGUMENT: the tool plain.count cannot be sent the number 123456789012345678901234567890: its protocol would lose digits [final  ]"
+        "INVALID_ARGUMENT: the number 123456789012345678901234567890 cannot be sent to the tool plain.count: its protocol would lose digits [final  ]"
     );
     world.upstreams.close().await;
 }

@@ -1,9 +1,11 @@
 //! Servers at an address: both eras, credentials, and answers that are none.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use countersign::contract::RequestEnvelope;
 use countersign::{Principal, ToolCall};
+use countersign_testkit::patience::within;
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult,
@@ -144,7 +146,7 @@ async fn discovery_and_users_have_credentials_of_their_own() {
     assert_eq!(listed.spec().description, "Listed for BEARER FOR-THE-LIST.");
 
     let reply = world.call("web.mirror", "{}").await;
-    let expected = "UNAUTHORIZED: the user has stored no token for the upstream web [final  ]";
+    let expected = "UNAUTHORIZED: the user has not stored a token for the upstream web [final  ]";
     assert_eq!(told(&reply), expected);
     for (user, token) in [("ann", "of-ann"), ("bob", "of-bob")] {
         let arguments = json!({"upstream": "web", "token": token}).to_string();
@@ -342,5 +344,53 @@ async fn a_call_that_is_answered_with_404_is_sent_at_most_twice() {
             .count();
         assert!((1..=most).contains(&calls), "{calls} of at most {most}");
         world.upstreams.close().await;
+    }
+}
+
+/// A12: of three servers one takes connections and never answers. The list has the tools of all three within its grace and of two after it; a
+/// call to the silent one ends with its deadline and may be repeated, and calls to the others are answered meanwhile.
+#[tokio::test]
+async fn a_server_that_never_answers_holds_nobody_up() {
+    let silent = Service::start(|_: &Seen, _| Act::Wait(Arc::default())).await;
+    let living = mirror(MODERN, true).await;
+    let entry = |name: &str, url: &str, rest: &str| {
+        manifest(url, rest).replace("'web'", &format!("'{name}'"))
+    };
+    let others = [entry("a", &living, ""), entry("c", &living, "")].concat();
+    let first = format!("{others}{}", entry("b", &living, ""));
+    let world = World::new(folder(), &first).await;
+    let all = ["a.mirror", "b.mirror", "c.mirror"];
+    assert_eq!(world.names(), all);
+    world.upstreams.close().await;
+
+    // Its deadlines, and no retry: what is waited for here ends by them.
+    let once = "connections.start_ms = 300\ntimeouts.attempt_ms = 300\nbreaker.failures = 0\n";
+    for (grace, listed) in [(3_600, &all[..]), (0, &["a.mirror", "c.mirror"])] {
+        let rest = format!("{once}discovery.grace_seconds = {grace}\n");
+        let last = entry("b", &silent.url, &rest).replace("backoff_ms = 1,", "attempts_max = 1,");
+        let own = folder();
+        let pins = "countersign.lock.json";
+        std::fs::copy(world.folder.path().join(pins), own.path().join(pins)).unwrap();
+        let next = World::unasked(own, &format!("{others}{last}"));
+        assert_eq!(next.names(), all, "nobody was waited for");
+        let call = next.call_of("ann", "b.mirror", "{}", Some("k"));
+        let asked = async {
+            silent.arrival().await;
+            // While the call to the silent one is on its way, the others answer, and so does the list.
+            assert!(next.call("a.mirror", "{}").await.ok);
+            let entries = next.executor.list(&Principal::user("ann")).await.unwrap();
+            assert_eq!(entries.len(), 3);
+        };
+        let (reply, ()) = within(async { tokio::join!(call, asked) }).await;
+        let reason = told(&reply);
+        assert!(
+            reason.starts_with("UPSTREAM_ERROR: the upstream b could not be reached"),
+            "{reason}"
+        );
+        assert!(reason.contains("[retryable"), "{reason}");
+        within(next.ask()).await;
+        assert_eq!(next.names(), listed, "a grace of {grace} s");
+        assert!(next.call("c.mirror", "{}").await.ok);
+        next.upstreams.close().await;
     }
 }

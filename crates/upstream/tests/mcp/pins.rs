@@ -1,11 +1,16 @@
 //! Definitions that were approved, and what becomes of others.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
+use countersign::BoxFuture;
 use countersign_testkit::patience::until;
 use countersign_upstream::mcp::pins::Pins;
+use countersign_upstream::mcp::{FirstUse, Witness};
 use countersign_upstream::{Manifest, Upstreams};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::world::{World, approve, folder, plain, told};
 
@@ -71,7 +76,7 @@ async fn what_has_changed_is_in_quarantine() {
     let reply = world.call("plain.say", r#"{"text": "x"}"#).await;
     assert_eq!(
         told(&reply),
-        "UPSTREAM_ERROR: the definition of plain.say has changed at the upstream plain, and nobody has approved it; \
+        "UPSTREAM_ERROR: the definition of plain.say has changed at the upstream plain and waits for approval; \
          nothing was sent [final  ]"
     );
     assert_eq!(
@@ -179,4 +184,117 @@ async fn a_withdrawn_approval_is_in_force_at_once() {
         drop(following);
         world.upstreams.close().await;
     }
+}
+
+/// Keeps what it is told, once it can.
+#[derive(Debug, Default)]
+struct Notebook {
+    works: AtomicBool,
+    told: Mutex<Vec<FirstUse>>,
+}
+
+impl Witness for Notebook {
+    fn first_use<'a>(&'a self, approved: &'a FirstUse) -> BoxFuture<'a, bool> {
+        Box::pin(async {
+            self.told.lock().unwrap().push(approved.clone());
+            self.works.load(Ordering::SeqCst)
+        })
+    }
+}
+
+/// A22: a first list is approved by being seen only after that was written down.
+#[tokio::test]
+async fn a_first_use_without_its_record_approves_nothing() {
+    let folder = folder();
+    let manifest = plain(folder.path(), "", "");
+    let world = World::unasked(folder, &manifest);
+    let notebook = Arc::new(Notebook::default());
+    world.upstreams.set_witness(notebook.clone());
+    world.ask().await;
+    assert_eq!(world.names(), [""; 0]);
+    assert!(!world.folder.path().join("countersign.lock.json").exists());
+    notebook.works.store(true, Ordering::SeqCst);
+    world.ask().await;
+    assert_eq!(world.names().len(), 7);
+    world.ask().await;
+    let pin = world.upstreams.server("plain").unwrap().pin().unwrap();
+    let first = FirstUse {
+        upstream: "plain".to_owned(),
+        pin: pin.digest,
+        tools: pin.tools.into_keys().collect(),
+    };
+    assert_eq!(
+        *notebook.told.lock().unwrap(),
+        [first.clone(), first],
+        "once refused, once kept, and not again"
+    );
+    world.upstreams.close().await;
+}
+
+/// A22: definitions change and are approved while callers go on. Every call is answered, each answer rests on the pin that was in force, and no
+/// call reaches a tool whose change was seen before it was approved.
+#[tokio::test]
+async fn definitions_change_under_load() {
+    const CALLERS: usize = 4;
+    let folder = folder();
+    let rest = "shared = true\ndiscovery.refresh_seconds = 86400\n";
+    let manifest = plain(folder.path(), ", '--watch'", rest);
+    let world = Arc::new(World::new(folder, &manifest).await);
+    let following = world.upstreams.follow(&world.catalog);
+    let server = world.upstreams.server("plain").unwrap().clone();
+    let before = server.pin().unwrap().digest.to_string();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let (world, is_over) = (world.clone(), is_over.clone());
+        callers.spawn(async move {
+            let mut answers = Vec::new();
+            // One call more after the end, so that everybody has seen the last state.
+            let mut is_last = false;
+            while !is_last {
+                is_last = is_over.load(Ordering::SeqCst);
+                let say = world.call("plain.say", r#"{"text": "x"}"#).await;
+                let echo = world.call("plain.echo", r#"{"text": "x"}"#).await;
+                assert!(echo.ok, "an unchanged tool goes on: {echo:?}");
+                let pin = say.evidence.as_ref().and_then(|evidence| {
+                    let own = evidence.sources.iter().rev();
+                    let own = own.into_iter().find(|source| source.kind == "mcp_pin");
+                    own.map(|source| source.hash.clone())
+                });
+                answers.push((told(&say), pin));
+            }
+            answers
+        });
+    }
+    change(&world);
+    until(async || differences(&world).len() == 3).await;
+    let refused = world.call("plain.say", r#"{"text": "x"}"#).await;
+    assert!(told(&refused).contains("has changed"), "{}", told(&refused));
+    let after = approve(&world.upstreams, "plain").await.digest.to_string();
+    until(async || world.names().contains(&"plain.more".to_owned())).await;
+    is_over.store(true, Ordering::SeqCst);
+
+    let mut pins = Vec::new();
+    while let Some(answers) = callers.join_next().await {
+        for (said, pin) in answers.unwrap() {
+            if said.starts_with("ok ") {
+                pins.push(pin.unwrap());
+            } else {
+                assert!(said.contains("has changed"), "{said}");
+            }
+        }
+    }
+    assert!(
+        pins.iter().all(|pin| [&before, &after].contains(&pin)),
+        "{pins:?}"
+    );
+    let last = world.call("plain.say", r#"{"text": "x"}"#).await;
+    let sources = last.evidence.unwrap().sources;
+    assert!(
+        sources.iter().any(|source| source.hash == after),
+        "{sources:?}"
+    );
+    assert!(pins.contains(&after), "the load went on after the approval");
+    drop(following);
+    world.upstreams.close().await;
 }

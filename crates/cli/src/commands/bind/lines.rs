@@ -53,8 +53,10 @@ pub(super) fn bind_lines(
             }
         };
         writeln!(output, "{}", line_of(&bound))?;
+        // Whoever waits for an answer before the next line gets it.
+        output.flush()?;
     }
-    output.flush()
+    Ok(())
 }
 
 /// A binding as one line of JSON. The value is written as it was bound, number by number.

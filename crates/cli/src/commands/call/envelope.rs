@@ -13,27 +13,27 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Envelope")]
 pub(super) struct EnvelopeOptions {
-    /// On whose behalf
+    /// User of the call
     #[arg(long, value_name = "USER", default_value = "u_local")]
     pub(super) user: String,
 
-    /// Who calls, as TYPE:ID with the type user, agent or system [default: the user]
+    /// Caller: user:ID, agent:ID or system:ID [default: the user]
     #[arg(long, value_name = "TYPE:ID", value_parser = actor, hide_default_value = true)]
     actor: Option<Actor>,
 
-    /// The id of this call, for audit and replay [default: a new one]
+    /// Id of this call, for audit and replay [default: a new one]
     #[arg(long, value_name = "ID", value_parser = request_id)]
     request_id: Option<RequestId>,
 
-    /// The conversation or visit that the call belongs to
+    /// Session, such as a conversation, that the call belongs to
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 
-    /// The key that makes a write happen at most once
+    /// Idempotency key: a write with the same key runs at most once
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Show what would happen, change nothing
+    /// Simulate the call; change nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -49,19 +49,19 @@ pub(super) struct EnvelopeOptions {
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
 
-    /// The application in front of the user, such as ios/4.2 (web, ios, android)
+    /// Application of the user, such as ios/4.2 (web, ios, android)
     #[arg(long, value_name = "APP[/VERSION]", value_parser = client)]
     client: Option<Client>,
 
-    /// The caller's trace, as a W3C traceparent
+    /// Trace of the caller, as a W3C traceparent
     #[arg(long, value_name = "TRACEPARENT", value_parser = traceparent)]
     trace: Option<Traceparent>,
 
-    /// The caller's span: 16 hexadecimal digits, where there is no traceparent
+    /// Span of the caller without a traceparent: 16 hexadecimal digits
     #[arg(long, value_name = "ID", value_parser = span_id, conflicts_with = "trace")]
     span_id: Option<String>,
 
-    /// The span above the caller's
+    /// Parent of that span
     #[arg(long, value_name = "ID", value_parser = span_id, requires = "span_id")]
     parent_span_id: Option<String>,
 }

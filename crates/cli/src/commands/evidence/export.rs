@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use countersign::archive;
 use serde::{Deserialize, Serialize};
 
+use crate::answer::write_json;
 use crate::commands::lookup::{Name, Whose};
 use crate::commands::reason;
 use crate::exit::Exit;
@@ -18,7 +19,7 @@ use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed};
 use crate::terminal::Terminal;
 
-/// Write records, what they rest on and their proofs into one file that a stranger can check
+/// Export records with their proofs to one file that anybody can verify
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -26,28 +27,29 @@ Examples:
   countersign evidence export ev_01a1e209-3e99-736c-842c-57d140cc68f6 -o bundle.json \\
     --content opened --reason 'dispute 4711'
 
-`countersign verify bundle.json` and `countersign-verify bundle.json` check it, without the store.")]
+The bundle also has the records that the exported ones rest on.
+`countersign verify bundle.json` and `countersign-verify bundle.json` verify it without the store.")]
 pub(super) struct Export {
-    /// The ids of the records, of their calls or of their orders, or the hashes of their leaves
+    /// Record ids, request ids, order ids, or leaf hashes
     #[arg(value_name = "ID", required = true)]
     names: Vec<Name>,
 
     #[command(flatten)]
     whose: Whose,
 
-    /// What goes in besides records and proofs
+    /// Payloads in the bundle
     #[arg(long, value_enum, default_value_t = ContentRule::None)]
     content: ContentRule,
 
-    /// Why it is opened; it is sealed in the record of the access
+    /// Reason for opening; stored encrypted in the record of the access
     #[arg(long, value_name = "TEXT", value_parser = reason, required_if_eq("content", "opened"))]
     reason: Option<String>,
 
-    /// A checkpoint that the receiver has: show that the log has grown from it
+    /// Checkpoint of the receiver; the bundle proves that the log has grown from it
     #[arg(long, value_name = "FILE")]
     held: Option<PathBuf>,
 
-    /// Write here instead of to stdout
+    /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -55,11 +57,11 @@ pub(super) struct Export {
 /// What goes into a bundle.
 #[derive(Debug, Clone, Copy, ValueEnum, Serialize, Deserialize)]
 enum ContentRule {
-    /// That something was said, not what
+    /// No payloads: records and proofs only
     None,
-    /// The sealed payloads
+    /// Encrypted payloads
     Sealed,
-    /// What was sent and answered; that it was opened is recorded
+    /// Decrypted payloads; the access is recorded
     Opened,
 }
 
@@ -96,7 +98,7 @@ impl Export {
 }
 
 /// Writes a file that only its owner can read: a bundle may hold opened content.
-fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     options.open(path)?.write_all(content)
@@ -133,11 +135,17 @@ impl Operation for Asked {
             ids.extend(name.all(place, self.whose.user.as_deref())?);
         }
         let archive = place.archive();
+        let bar = terminal.spinner("collecting records and proofs");
         let export = archive.export(&ids, content, self.held.as_deref());
         let bundle = place.runtime.block_on(export);
+        bar.finish_and_clear();
         journal.sign(place)?;
         let bundle = bundle.map_err(archive_failed)?;
-        write!(terminal.data(), "{}", bundle.to_json())?;
+        if terminal.is_for_programs() {
+            write_json(terminal, &bundle)?;
+        } else {
+            write!(terminal.data(), "{}", bundle.to_json())?;
+        }
         terminal.say(bundle.summary.trim_end())?;
         Ok(Exit::Ok)
     }

@@ -16,20 +16,20 @@ use crate::place::{Place, archive_failed};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-/// Keep the content of a user, or of one record, whatever its retention; erasing is refused
+/// Hold the data of a user or a record: it is neither deleted nor erased
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign evidence hold u_7 --reason 'case 12 of 2026'
   countersign evidence hold order_0123456789abcdef --reason 'dispute 4711'
 
-An order stands for its record and for every record that this rests on.")]
+The hold of an order covers its record and all records that it rests on.")]
 pub(crate) struct HoldCommand {
     #[command(flatten)]
     target: Target,
 }
 
-/// Lift a hold
+/// Release a hold
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Example:
@@ -42,38 +42,39 @@ pub(crate) struct Release {
 /// What is held, and why.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 struct Target {
-    /// A user, or what leads to records: the id of a record, of a call or of an order, or the hash of a leaf
+    /// User, record id, request id, order id, or leaf hash
     #[arg(value_name = "USER|ID")]
     name: String,
 
-    /// Why; it is sealed in the record
+    /// Reason; stored encrypted in the record
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
 
-/// List the holds that there are
+/// List holds
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Holds {
-    /// At most so many
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
 }
 
-/// Forget a user for good: keys, content, documents and keys of calls go, every proof still holds
+/// Erase a user: delete keys, payloads, documents and idempotency keys
 ///
-/// There is no way back, and no question is asked. Refused while a hold covers the user.
+/// This cannot be undone, and the command does not ask. It refuses while a hold covers the user. The log stays
+/// verifiable.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Example:
   countersign evidence erase u_7 --reason 'request of the user'
 
-A backup that was made before still has the user's key: keep backups no longer than 30 days.")]
+Older backups still have the user's key: delete backups after 30 days.")]
 pub(crate) struct Erase {
-    /// Who
+    /// User to erase
     #[arg(value_name = "USER")]
     user: String,
 
-    /// Why; it is sealed in the record
+    /// Reason; stored encrypted in the record
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
@@ -108,9 +109,9 @@ impl Operation for Release {
             ids.extend(place.runtime.block_on(released).map_err(archive_failed)?);
         }
         if ids.is_empty() {
-            let message = format!("there is no hold on {:?}", self.target.name);
+            let message = format!("{:?} has no hold", self.target.name);
             return Err(Failure::new(message)
-                .hint("`countersign evidence holds` lists them")
+                .hint("`countersign evidence holds` lists the holds")
                 .refused());
         }
         journal.sign(place)?;
@@ -152,25 +153,25 @@ impl Target {
                     records: Vec::new(),
                 });
             }
-            let message = format!("there is no user, record, call or order {:?}", self.name);
+            let message = format!("no user, record, call or order has the id {:?}", self.name);
             return Err(Failure::new(message)
                 .hint("`countersign evidence list` lists the newest records with their users")
                 .refused());
         };
         if is_user {
             let message = format!(
-                "{:?} is a user and leads to the record {}",
+                "{:?} is a user and also the id of record {}",
                 self.name, first.id
             );
             return Err(Failure::new(message)
-                .hint("name the record, or another one of the user")
+                .hint("give the record id instead")
                 .refused());
         }
         let user = first.user_id.clone();
         if user.is_empty() {
-            let message = format!("{} belongs to no user, or to one who was erased", first.id);
+            let message = format!("record {} has no user, or its user was erased", first.id);
             return Err(Failure::new(message)
-                .hint("nothing of it can be erased, so nothing has to be held")
+                .hint("there is nothing to hold")
                 .refused());
         }
         let mut records: Vec<SnapshotId> = named.into_iter().map(|row| row.id).collect();
@@ -231,7 +232,7 @@ impl Operation for Holds {
                 "reason": hold.reason,
             }));
         }
-        write_table(terminal, &values, &table, "there are no holds")?;
+        write_table(terminal, &values, table, "no holds")?;
         Ok(Exit::Ok)
     }
 }
@@ -247,9 +248,9 @@ impl Operation for Erase {
         journal.sign(place)?;
         let (erased, forgotten) = (erasure.erased, erasure.belongings);
         if erasure.record.is_none() && forgotten == 0 {
-            let message = format!("the store has nothing of a user {:?}", self.user);
+            let message = format!("the store has no data of user {:?}", self.user);
             return Err(Failure::new(message)
-                .hint("it may have been erased before; `countersign evidence list` lists the newest records with their users")
+                .hint("the user may have been erased before; `countersign evidence list` lists the newest records with their users")
                 .refused());
         }
         let value = json!({
@@ -266,17 +267,17 @@ impl Operation for Erase {
                 counted(erased.keys, "key", "keys"),
                 counted(erased.payloads, "payload", "payloads"),
                 counted(erased.documents, "document", "documents"),
-                counted(erased.claims, "key of a call", "keys of calls"),
+                counted(erased.claims, "idempotency key", "idempotency keys"),
             ),
-            None => "nothing: the store has nothing of this user".to_owned(),
+            None => "nothing: the store has no data of this user".to_owned(),
         };
         say_done(terminal, &value, &line)?;
         if let Some(id) = &erasure.record {
             terminal.say(format_args!("evidence: {id}"))?;
         }
         if forgotten > 0 {
-            let keys = counted(forgotten, "API key is gone", "API keys are gone");
-            terminal.say(format_args!("note: {keys}, too"))?;
+            let keys = counted(forgotten, "API key was deleted", "API keys were deleted");
+            terminal.say(format_args!("note: {keys} too"))?;
         }
         Ok(Exit::Ok)
     }

@@ -17,14 +17,15 @@ use super::openapi::{earlier, replace, upstream_name};
 use crate::commands::{counted, wrap};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::progress::Bar;
 use crate::table::visible;
 use crate::terminal::Terminal;
 
-/// Import MCP servers: those of another client's file, one at an address, or a program
+/// Import MCP servers: from the file of an MCP client, from a URL, or a program
 ///
-/// Each server becomes an [[upstream]] entry, and is asked for its tools, which are written as comments: what they are for, and
-/// what the server hints about their effects. No secret is taken over; the entry refers to a variable, and a note says which.
-/// Nothing is called before `countersign upstreams approve`.
+/// Each server becomes an [[upstream]] entry. The command asks the server for its tools and writes them as comments,
+/// with the effects that the server claims. Secrets are not copied: the entry names an environment variable, and a note
+/// says which. No tool can be called before `countersign upstreams approve`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -32,10 +33,10 @@ Examples:
   countersign import mcp https://mcp.example.com/mcp --name crm --out crm.toml
   countersign import mcp --out files.toml -- npx -y @modelcontextprotocol/server-filesystem /srv
 
-With --json it prints {\"servers\": [{\"name\", \"tools\", \"trouble\", \"notes\"}], \"refused\": […]} and writes no entries
-unless --out names a file.")]
+--json prints {\"servers\": [{\"name\", \"tools\", \"trouble\", \"notes\"}], \"refused\": […]} and writes entries
+only to --out.")]
 pub(crate) struct Mcp {
-    /// The file of an MCP client, such as mcp.json, or the address of a server
+    /// File of an MCP client, such as mcp.json, or URL of a server
     #[arg(
         value_name = "FILE|URL",
         required_unless_present = "command",
@@ -43,19 +44,19 @@ pub(crate) struct Mcp {
     )]
     source: Option<String>,
 
-    /// Name of the server, for one at an address or a program; made from it if it is left out
+    /// Name of the server, for a URL or a program [default: derived from it]
     #[arg(long, value_name = "NAME", value_parser = upstream_name)]
     name: Option<String>,
 
-    /// The file to write; stdout if it is left out
+    /// File to write [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Start nothing and connect to nothing: write the entries without the tools
+    /// Do not start or contact servers: write the entries without tools
     #[arg(long)]
     offline: bool,
 
-    /// A program that speaks MCP over its standard input and output, and its arguments, behind --
+    /// Program that speaks MCP over stdin and stdout, with its arguments, after --
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -70,18 +71,23 @@ impl Mcp {
     pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let mut read = self.read()?;
         if read.found.is_empty() && read.refused.is_empty() {
-            return Err(Failure::new("there is no MCP server in it"));
+            return Err(Failure::new("the file has no MCP server"));
         }
         let old = self.out.as_deref().map(earlier).transpose()?.flatten();
         keep(&mut read, old);
         let asked = if self.offline {
             Asked::new()
         } else {
-            self.ask(&read.found)?
+            let bar = terminal.bar(read.found.len() as u64, "servers asked");
+            let asked = self.ask(&read.found, &bar);
+            bar.finish_and_clear();
+            asked?
         };
         for found in &mut read.found {
             if let Some(Err(why)) = asked.get(&found.upstream.name) {
-                found.notes.push(format!("its tools are not known: {why}"));
+                found
+                    .notes
+                    .push(format!("its tools could not be listed: {why}"));
             }
         }
         let listed = asked
@@ -124,10 +130,10 @@ impl Mcp {
                 .map_err(Failure::new);
         }
         if self.name.is_some() {
-            return Err(
-                Failure::new("--name is for one server, and a file may have several")
-                    .hint("change the name in the file that is written"),
-            );
+            return Err(Failure::new(
+                "--name cannot be used with a file: it may have several servers",
+            )
+            .hint("change the names in the file that is written"));
         }
         let fetched = file(Path::new(source))?;
         import::read(&fetched.text).map_err(|error| {
@@ -137,7 +143,7 @@ impl Mcp {
     }
 
     /// Asks every server for its tools, all at the same time.
-    fn ask(&self, found: &[Found]) -> Result<Asked, Failure> {
+    fn ask(&self, found: &[Found], bar: &Bar) -> Result<Asked, Failure> {
         let folder = self.out.as_deref().and_then(Path::parent);
         let folder = folder.filter(|it| !it.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -156,6 +162,7 @@ impl Mcp {
             }
             while let Some(Ok((name, listed))) = asking.join_next().await {
                 asked.insert(name, listed);
+                bar.inc(1);
             }
             asked
         }))
@@ -180,7 +187,7 @@ impl Mcp {
         if let Some(path) = &self.out {
             let path = path.display();
             terminal.say(format!(
-                "written to {path}; include it: include = [\"{path}\"]; then `countersign upstreams approve`"
+                "written to {path}; add include = [\"{path}\"] to countersign.toml, then run `countersign upstreams approve`"
             ))?;
         }
         Ok(())
@@ -206,7 +213,7 @@ async fn list(server: Arc<Server>) -> (String, Result<Vec<Definition>, String>) 
     let listed = match listed {
         Ok(Ok(listed)) => Ok(listed),
         Ok(Err(error)) => Err(error.why),
-        Err(_) => Err("it did not answer in time".to_owned()),
+        Err(_) => Err("no answer in time".to_owned()),
     };
     server.close().await;
     (server.name().to_owned(), listed)

@@ -17,13 +17,14 @@ use crate::terminal::Terminal;
 /// Most refusals, notes and changes that are listed for people.
 const LISTED_MAX: usize = 40;
 
-/// Import an OpenAPI 3.0, 3.1 or Swagger 2 document, JSON or YAML
+/// Import an OpenAPI 3.0, 3.1 or Swagger 2 document, in JSON or YAML
 ///
-/// Each operation becomes a [[tool]] entry that sends the request which the document describes. One that cannot be imported is
-/// refused with its line and the reason; the others are not affected. Effects are guesses by the method, and say so.
+/// Each operation becomes a [[tool]] entry. An operation that cannot be imported is refused with its line and the
+/// reason; the others are imported. The effect of each tool is guessed from the HTTP method, and marked as a guess.
 ///
-/// With --out, an earlier import in the file is compared: what was added, removed or changed is told, tools keep
-/// their names, and [[upstream]] entries stay as they are. Overrides do not belong into that file but into countersign.toml.
+/// With --out, the import is compared with the earlier import in that file: the command reports tools that were added,
+/// removed or changed. Tools keep their names, and [[upstream]] entries are not changed. Write overrides into
+/// countersign.toml, not into that file.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -31,30 +32,30 @@ Examples:
   countersign import openapi https://api.example.com/openapi.json --only 'GET *' --out example.toml
   countersign import openapi petstore.yaml --json
 
-With --json it prints {\"operations\": 3, \"tools\": 2, \"refused\": [{\"operation\", \"line\", \"reason\"}], …}
-and writes no entries unless --out names a file.")]
+--json prints {\"operations\": 3, \"tools\": 2, \"refused\": [{\"operation\", \"line\", \"reason\"}], …}
+and writes entries only to --out.")]
 pub(crate) struct Openapi {
-    /// The document: a file, or an address of http or https
+    /// Document: a file or an http(s) URL
     #[arg(value_name = "FILE|URL")]
     source: String,
 
-    /// Name of the upstream, and the first part of the tools' names; made from the title if it is left out
+    /// Name of the upstream and prefix of the tool names [default: from the title]
     #[arg(long, value_name = "NAME", value_parser = upstream_name)]
     name: Option<String>,
 
-    /// Import only operations that fit: an operation id, `GET /path`, a path or a tag, with `*` for anything
+    /// Only operations that match: an operation id, `GET /path`, a path or a tag; * matches anything
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
 
-    /// Leave out operations that fit
+    /// Skip operations that match
     #[arg(long, value_name = "PATTERN")]
     skip: Vec<String>,
 
-    /// The file to write; stdout if it is left out
+    /// File to write [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Show the difference to the file and write nothing
+    /// Show the difference to the file; write nothing
     #[arg(long, requires = "out")]
     check: bool,
 
@@ -65,7 +66,10 @@ pub(crate) struct Openapi {
 
 impl Openapi {
     pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let document = fetch(&self.source)?;
+        let bar = terminal.spinner("reading the document");
+        let document = fetch(&self.source);
+        bar.finish_and_clear();
+        let document = document?;
         let old = self.out.as_deref().map(earlier).transpose()?.flatten();
         let kept = old.as_ref().map_or(&[][..], |old| &old.upstream);
         let options = Options {
@@ -79,7 +83,10 @@ impl Openapi {
             skip: self.skip.clone(),
             names: old.as_ref().map(diff::names).unwrap_or_default(),
         };
-        let import = openapi::import(&document.text, &options).map_err(|error| {
+        let bar = terminal.spinner("importing operations");
+        let import = openapi::import(&document.text, &options);
+        bar.finish_and_clear();
+        let import = import.map_err(|error| {
             anyhow::Error::new(error).context(format!("cannot import {}", document.name))
         })?;
         let difference = old.as_ref().map(|old| diff::between(old, &import.manifest));
@@ -93,7 +100,7 @@ impl Openapi {
                     path.display(),
                     first.tool
                 );
-                let hint = "move the edits into entries of the same name in countersign.toml, or give --overwrite";
+                let hint = "move the edits to entries of the same name in countersign.toml, or use --overwrite";
                 return Err(Failure::new(message).hint(hint).refused());
             }
             replace(path, &write::toml(&import, &kept_upstreams(kept, &import)))?;
@@ -125,7 +132,7 @@ impl Openapi {
         let refused = report.refused.len();
         let mut told = format!("{operations}: {tools}, {refused} refused");
         if report.skipped > 0 {
-            told = format!("{told}, {} not asked for", report.skipped);
+            told = format!("{told}, {} skipped", report.skipped);
         }
         terminal.say(told)?;
         let refused = report.refused.iter().map(|it| {
@@ -147,7 +154,7 @@ impl Openapi {
         {
             let path = path.display();
             terminal.say(format!(
-                "written to {path}; include it, above the first [table] of countersign.toml: include = [\"{path}\"]"
+                "written to {path}; add this line above the first [table] of countersign.toml: include = [\"{path}\"]"
             ))?;
         }
         Ok(())
@@ -179,11 +186,11 @@ pub(super) fn earlier(path: &Path) -> Result<Option<Manifest>, Failure> {
         Ok(manifest) => Ok(Some(manifest)),
         Err(error) => {
             let message = format!(
-                "{} is no file that an import wrote: {}",
+                "{} was not written by an import: {}",
                 path.display(),
                 error.message()
             );
-            Err(Failure::new(message).hint("give --out another file"))
+            Err(Failure::new(message).hint("choose another file for --out"))
         }
     }
 }
@@ -223,7 +230,7 @@ fn summary(report: &Report, difference: Option<&Difference>) -> Value {
 fn lines_of(difference: &Difference) -> Vec<String> {
     let mut lines = Vec::new();
     if difference.is_empty() {
-        lines.push("nothing has changed since the last import".to_owned());
+        lines.push("no changes since the last import".to_owned());
     }
     lines.extend(
         difference
@@ -269,5 +276,5 @@ pub(super) fn upstream_name(text: &str) -> Result<String, String> {
     if (1..=64).contains(&text.len()) && text.bytes().all(is_letter) {
         return Ok(text.to_owned());
     }
-    Err("it is 1 to 64 lower-case letters, digits, - and _".to_owned())
+    Err("use 1 to 64 lower-case letters, digits, - and _".to_owned())
 }

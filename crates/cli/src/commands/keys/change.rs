@@ -15,20 +15,20 @@ use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions};
 use crate::terminal::Terminal;
 
-/// Make an API key in the place of another; it is shown this once
+/// Replace an API key with a new one; its secret is shown only once
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   countersign keys rotate 4f6c0b1a2d3e4f50
   countersign keys rotate 4f6c0b1a2d3e4f50 --grace 24h
 
-The master key of the installation is changed by `countersign keys rotate-master`.")]
+`countersign keys rotate-master` replaces the master key of the installation.")]
 pub(super) struct Rotate {
-    /// The key, by its id
+    /// Id of the key
     #[arg(value_name = "KEY")]
     id: String,
 
-    /// For how long the old key is accepted as well, such as 24h [default: it ends at once]
+    /// Time for which the old key still works, such as 24h [default: it ends at once]
     #[arg(long, value_name = "PERIOD", value_parser = period)]
     grace: Option<Period>,
 }
@@ -66,12 +66,12 @@ impl Operation for Asked {
     }
 }
 
-/// End an API key
+/// Revoke an API key
 ///
-/// A server that runs refuses it at once; other servers on the same store do within five seconds.
+/// A running server refuses the key at once; other servers on the same store refuse it within five seconds.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Revoke {
-    /// The key, by its id
+    /// Id of the key
     #[arg(value_name = "KEY")]
     id: String,
 }
@@ -99,7 +99,7 @@ impl Operation for Revoke {
         if terminal.is_for_programs() {
             write_json(terminal, &ended)?;
         } else {
-            terminal.say(format_args!("ok: the key {id} is revoked"))?;
+            terminal.say(format_args!("ok: key {id} revoked"))?;
         }
         Ok(Exit::Ok)
     }
@@ -111,6 +111,6 @@ fn checked(id: &str) -> Result<&str, Failure> {
     if is_id {
         return Ok(id);
     }
-    Err(Failure::new("that is no id of a key")
-        .hint("the id is what stands between the two underscores of a key; `countersign keys list` lists all"))
+    Err(Failure::new("this is not the id of a key")
+        .hint("the id is the part between the two underscores of a key; `countersign keys list` lists all ids"))
 }

@@ -24,10 +24,10 @@ use crate::terminal::Terminal;
 use crate::{config, policy};
 use countersign_gateway::nearest::nearest;
 
-/// Make an API key; it is shown this once
+/// Create an API key; its secret is shown only once
 ///
-/// A key proves a person, an agent or a system. An agent acts for one user, for nobody, or, where it is
-/// trusted with that, for whomever each call names.
+/// A key identifies a person, an agent or a system. An agent acts for one user (--for), for no user, or for the user
+/// that each call names (--acts-for-others).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -36,32 +36,32 @@ Examples:
   countersign keys create --user ann --label \"Ann's laptop\" --expires 90d
   countersign keys create --system web-shop --acts-for-others
 
-The key alone is on stdout. From the first one on, a server lets nobody in without a credential.")]
+stdout has only the secret. As soon as one key exists, a server refuses callers without a credential.")]
 pub(super) struct Create {
     #[command(flatten)]
     holder: Holder,
 
-    /// On whose behalf the agent or system acts
+    /// User for whom the agent or system acts
     #[arg(long = "for", value_name = "USER", conflicts_with_all = ["user", "acts_for_others"])]
     for_user: Option<String>,
 
-    /// Let each call name the user and the actor: for a trusted backend
+    /// Each call names its user and actor; for a trusted backend
     #[arg(long, conflicts_with = "user")]
     acts_for_others: bool,
 
-    /// What it grants; may be given more than once
+    /// Scope of the key; may be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
 
-    /// Let it call only tools with these effects: read, write, external [default: any]
+    /// Only tools with these effects: read, write, external [default: all]
     #[arg(long, value_name = "EFFECTS", value_delimiter = ',', value_parser = effect)]
     effects: Vec<Effect>,
 
-    /// The policy that the scopes are for: one that it does not name is told
+    /// Warn about scopes that this policy does not use
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
-    /// What people call it
+    /// Label for people
     #[arg(
         long,
         value_name = "TEXT",
@@ -70,7 +70,7 @@ pub(super) struct Create {
     )]
     label: String,
 
-    /// For how long it is accepted, such as 90d [default: until it is revoked]
+    /// Lifetime, such as 90d [default: until revoked]
     #[arg(long, value_name = "PERIOD", value_parser = period)]
     expires: Option<Period>,
 }
@@ -79,15 +79,15 @@ pub(super) struct Create {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Holder {
-    /// An agent of this id
+    /// Id of the agent that holds the key
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
 
-    /// A person of this id, who acts for themselves
+    /// Id of the person who holds the key
     #[arg(long, value_name = "ID")]
     user: Option<String>,
 
-    /// A system of this id, such as the backend of a shop
+    /// Id of the system that holds the key, such as the backend of a shop
     #[arg(long, value_name = "ID")]
     system: Option<String>,
 }
@@ -101,8 +101,8 @@ impl Create {
         let asked = Asked(self.key()?);
         let unknown = self.unknown_scopes(options)?;
         if options.is_memory()? {
-            return Err(Failure::new("a store in memory keeps no keys")
-                .hint("leave --store out, or name a store that stays"));
+            return Err(Failure::new("a store in memory cannot keep keys")
+                .hint("leave --store out, or use a SQLite or PostgreSQL store"));
         }
         options.make_and_perform(&asked, terminal)?;
         for note in unknown {
@@ -125,10 +125,10 @@ impl Create {
             .filter(|scope| !known.contains(&scope.as_str()));
         let told = unknown.map(|scope| {
             let told = if policy.is_some() {
-                format!("neither the policy nor countersign itself asks for the scope {scope:?}")
+                format!("neither the policy nor Countersign uses the scope {scope:?}")
             } else {
                 format!(
-                    "countersign itself asks for no scope {scope:?}; --policy FILE looks whether a policy does"
+                    "Countersign does not use the scope {scope:?}; check it against your policy with --policy FILE"
                 )
             };
             match nearest(scope, known.iter().copied()) {
@@ -149,7 +149,11 @@ impl Create {
             (Some(id), _, _) => (ActorType::Agent, id),
             (None, Some(id), _) => (ActorType::User, id),
             (None, None, Some(id)) => (ActorType::System, id),
-            (None, None, None) => return Err(Failure::new("a key needs a holder")),
+            (None, None, None) => {
+                return Err(
+                    Failure::new("a key needs a holder").hint("use --agent, --user or --system")
+                );
+            }
         };
         // Whole seconds are enough for people.
         let now = Timestamp::from_second(SystemClock::new().now().as_second())?;
@@ -238,7 +242,7 @@ pub(super) fn show_once(terminal: &mut Terminal, made: &Value) -> Result<Exit, F
     let secret = text("/secret").unwrap_or_default();
     writeln!(terminal.data(), "{secret}")?;
     terminal.say(format_args!(
-        "ok: key {} of {} {}; it is not shown again",
+        "ok: created key {} of {} {}; the secret is not shown again",
         text("/key/id").unwrap_or_default(),
         text("/key/actor/type").unwrap_or_default(),
         text("/key/actor/id").unwrap_or_default(),

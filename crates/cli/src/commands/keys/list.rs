@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::table::Table;
 use crate::terminal::Terminal;
 
-/// List the API keys, without their secrets
+/// List API keys, without their secrets
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(crate) struct List {}
 
@@ -42,7 +42,11 @@ impl Operation for List {
             let kind = text("/actor/type").unwrap_or_default();
             let holder = format!("{kind} {}", text("/actor/id").unwrap_or_default());
             let may_others = key.get("acts_for_others") == Some(&Value::Bool(true));
-            let nobody = if may_others { "(each call says)" } else { "" };
+            let nobody = if may_others {
+                "(each call names one)"
+            } else {
+                ""
+            };
             table.row([
                 text("/id").unwrap_or_default(),
                 text("/state").unwrap_or_default(),
@@ -54,7 +58,7 @@ impl Operation for List {
                 text("/label").unwrap_or_default(),
             ]);
         }
-        write_table(terminal, &keys, &table, "there is no API key")?;
+        write_table(terminal, &keys, table, "no API keys")?;
         Ok(Exit::Ok)
     }
 }

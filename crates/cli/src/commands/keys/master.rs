@@ -19,10 +19,10 @@ use crate::operations::Operation;
 use crate::place::{Place, store_failed};
 use crate::terminal::Terminal;
 
-/// Make a new master key and wrap the key of every user with it
+/// Replace the master key, and encrypt the key of every user with the new one
 ///
-/// No payload is touched: only the keys of the users are wrapped anew. Where it is interrupted, run it
-/// again and it goes on; the old key stays in master.key.old until nothing needs it.
+/// Payloads are not changed. If the command is interrupted, run it again: it continues. The old key stays in
+/// master.key.old until it is no longer needed.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
@@ -32,7 +32,7 @@ Examples:
 Backups that were made before still need the old key. With PostgreSQL, start every other process again
 afterwards, and then run `countersign keys rotate-master --finish`.")]
 pub(crate) struct RotateMaster {
-    /// Wrap what is still left under the old key, and remove it; make no new one
+    /// Encrypt the remaining user keys with the new master key, and remove the old one
     #[arg(long)]
     finish: bool,
 }
@@ -72,14 +72,14 @@ impl Operation for RotateMaster {
             )?;
         } else {
             terminal.say(format_args!(
-                "ok: {} wrapped by the master key {}",
-                counted(rewrapped, "key is", "keys are"),
+                "ok: {} encrypted with the master key {}",
+                counted(rewrapped, "user key", "user keys"),
                 place.master.get().id()
             ))?;
         }
         if !is_done && place.master_source == MasterSource::Folder {
             terminal.say(
-                "note: start every other process again, then run `countersign keys rotate-master --finish`",
+                "to do: restart every other server, then run `countersign keys rotate-master --finish`",
             )?;
         }
         Ok(Exit::Ok)
@@ -106,7 +106,8 @@ impl RotateMaster {
         if source != MasterSource::Folder {
             let before = keys::master_before(folder, named, source)?;
             return before.ok_or_else(|| {
-                let message = format!("the master key is {whose}, so only you can change it");
+                let message =
+                    format!("the master key is {whose}, so this command cannot replace it");
                 Failure::new(message).hint(hint)
             });
         }
@@ -118,7 +119,7 @@ impl RotateMaster {
         }
         if self.finish {
             return Err(Failure::new("there is no rotation to finish")
-                .hint("`countersign keys rotate-master` begins one"));
+                .hint("start one with `countersign keys rotate-master`"));
         }
         let old = place.master.get();
         if let Some(text) = folder.read_secret(MASTER)? {
@@ -133,8 +134,10 @@ impl RotateMaster {
 }
 
 fn busy() -> Failure {
-    Failure::new("the master key is being changed by another command")
-        .hint("wait until that has ended; `countersign doctor` says whether something is left")
+    Failure::new("another command is replacing the master key")
+        .hint(
+            "wait until it has ended; `countersign doctor` shows whether the rotation is finished",
+        )
         .refused()
 }
 
@@ -170,7 +173,7 @@ fn record(place: &Place, old: &MasterKey, rewrapped: usize) -> Result<(), Failur
         return Ok(());
     }
     Err(
-        Failure::new("another process has changed the keys of this store meanwhile")
-            .hint("run the command again: what is done stays done"),
+        Failure::new("another process changed the keys of this store at the same time")
+            .hint("run the command again; it continues where it stopped"),
     )
 }

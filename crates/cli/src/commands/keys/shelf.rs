@@ -57,7 +57,9 @@ fn refused(error: ErrorBody) -> Failure {
         return failure;
     }
     if error.code == ErrorCode::Conflict {
-        return failure.refused().hint("look at the key and try again");
+        return failure
+            .refused()
+            .hint("check the key with `countersign keys list` and try again");
     }
     match error.details.hint {
         Some(hint) => failure.refused().hint(hint),

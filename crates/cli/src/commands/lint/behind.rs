@@ -16,7 +16,7 @@ use crate::backend::StoreName;
 use crate::config::secret;
 use crate::failure::Failure;
 use crate::rules::RuleOptions;
-use crate::{keys, policy};
+use crate::{keys, policy, sign_in};
 
 /// Looks at all of it.
 pub(super) fn look(loaded: &Loaded, tools: &[Arc<Entry>], findings: &mut Findings) {
@@ -34,8 +34,15 @@ pub(super) fn look(loaded: &Loaded, tools: &[Arc<Entry>], findings: &mut Finding
     }
     match policy::read(loaded) {
         Ok(policy) => {
+            let specs: Vec<&ToolSpec> = tools.iter().map(|entry| entry.spec()).collect();
+            if let Err(error) = policy.fits(&specs) {
+                findings.error(policy::mistake(loaded, &error));
+            }
             reviewed(loaded, &policy, tools, findings);
             exposure(loaded, &policy, findings);
+            if let Some((key, message)) = sign_in::mistake(&config.sign_in, &policy) {
+                findings.error(loaded.mistake(key, message));
+            }
         }
         Err(error) => findings.error(policy::mistake(loaded, &error)),
     }
@@ -53,6 +60,11 @@ fn secrets(loaded: &Loaded, findings: &mut Findings) {
             findings.error(failed(loaded, key, &failure));
         }
     }
+    if let Some(named) = &config.sign_in.client_secret
+        && let Err(failure) = secret::read("sign_in.client_secret", named)
+    {
+        findings.error(failed(loaded, "sign_in.client_secret", &failure));
+    }
     if let Some(StoreAddress::Secret(place)) = &config.store.url
         && let Err(failure) = address(place)
     {
@@ -62,7 +74,8 @@ fn secrets(loaded: &Loaded, findings: &mut Findings) {
 
 fn address(place: &SecretRef) -> Result<StoreName, Failure> {
     let address = secret::read("store.url", place)?;
-    let wrong = |hint: String| Failure::new(format!("{place} holds no address of a store; {hint}"));
+    let wrong =
+        |hint: String| Failure::new(format!("{place} is not the address of a store; {hint}"));
     address.parse().map_err(wrong)
 }
 
@@ -103,6 +116,8 @@ fn reviewed(loaded: &Loaded, policy: &Policy, tools: &[Arc<Entry>], findings: &m
             Suspect::RuleWithoutTool { rule } => rule_key(loaded, rule),
             Suspect::EveryToolDenied
             | Suspect::ToolsForNobody { .. }
+            | Suspect::ToolsAlwaysDenied { .. }
+            | Suspect::OnlyObserved
             | Suspect::EveryAgentDenied
             | Suspect::AgentForNothing { .. }
             | Suspect::ScopeForNothing { .. }
@@ -138,6 +153,6 @@ fn exposure(loaded: &Loaded, policy: &Policy, findings: &mut Findings) {
     } else {
         "server.listen"
     };
-    let message = "others reach this address, so callers need credentials; make API keys with `countersign keys create`, or name an issuer in the policy";
+    let message = "this address is reachable from other machines, so callers need credentials: create API keys with `countersign keys create`, or name an issuer in the policy";
     findings.warn(loaded.mistake(key, message));
 }

@@ -53,7 +53,7 @@ fn guesses(loaded: &Loaded, findings: &mut Findings) {
         let key = assemble::entry_key(config, &tool.name, |entry| !entry.guessed.is_empty());
         for name in &tool.guessed {
             let message = format!(
-                "nobody has confirmed {name} of {}, which the importer has guessed",
+                "{name} of {} was guessed by the import and is not confirmed",
                 tool.name
             );
             let mut mistake = loaded.mistake(&format!("{key}.guessed"), message);
@@ -117,7 +117,7 @@ fn server(loaded: &Loaded, upstream: &Upstream, key: &str, findings: &mut Findin
     let Some(pin) = pins.upstreams.get(name) else {
         if upstream.trust == Trust::Approved {
             let message = format!(
-                "none of its tools is approved; look at them with `countersign upstreams diff {name}`, and approve them"
+                "none of its tools is approved; review them with `countersign upstreams diff {name}`, then approve them"
             );
             findings.warn(loaded.mistake(&format!("{key}.name"), message));
         }
@@ -132,7 +132,7 @@ fn server(loaded: &Loaded, upstream: &Upstream, key: &str, findings: &mut Findin
     let guessed = pin.tools.keys().filter(|tool| !is_confirmed(tool)).count();
     if guessed > 0 {
         let message = format!(
-            "nobody has confirmed the effect of {}: each call to one of them counts as one that changes something",
+            "the effect of {} is not confirmed: each call to one of them counts as a write",
             counted(guessed, "tool", "tools")
         );
         let mut mistake = loaded.mistake(&format!("{key}.name"), message);
@@ -178,7 +178,7 @@ fn connect(loaded: &Loaded, upstreams: &Upstreams, findings: &mut Findings) -> R
             continue;
         };
         if let Err(error) = runtime.block_on(service.reach()) {
-            let message = format!("it cannot be reached: {error}");
+            let message = format!("cannot be reached: {error}");
             let key = format!("upstream[{place}].base_url");
             findings.error(loaded.mistake(&key, message));
         }

@@ -67,7 +67,7 @@ pub(super) fn play(
     let file = policy::file_of(loaded);
     if !terminal.is_for_programs() {
         terminal.say(format_args!(
-            "answers from a recording: {} calls of {} tools; nothing is run, and nothing is kept",
+            "answering from a recording: {} calls of {} tools; no tool runs, and nothing is stored",
             played.player.counts().calls,
             played.tools
         ))?;
@@ -87,7 +87,7 @@ pub(super) fn play(
     let (stopped, signed) = ended?;
     match stopped {
         Stopped::Drained => terminal.say("stopped")?,
-        Stopped::CutOff => terminal.say("stopped; some calls were cut off")?,
+        Stopped::CutOff => terminal.say("stopped; some calls were interrupted")?,
     }
     signed.map_err(journal::failed)?;
     played.write_end(terminal)?;

@@ -20,6 +20,7 @@ use countersign_upstream::mcp::Following;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::catalog::FirstUses;
 use crate::catalog::assemble::{self, Assembled};
 use crate::config::Texts;
 use crate::config::parts::offer_rules;
@@ -206,6 +207,8 @@ impl Reload {
             let renewed = parts.gateway.executor().catalog().renew(assembled.tools);
             renewed.map_err(|error| assemble::refused(&loaded, &error).0)?;
             self.upstreams = assembled.upstreams;
+            let witness = FirstUses(parts.recorder.clone());
+            self.upstreams.set_witness(Arc::new(witness));
             parts.gateway.set_offers(self.upstreams.clone());
             // Those of before would go on with what was said before.
             self.following = Following::default();
@@ -215,7 +218,7 @@ impl Reload {
         if old.telemetry.log != new.telemetry.log
             && let Err(error) = parts.filter.set(&new.telemetry.log)
         {
-            tracing::warn!(%error, "the filter of the log stays as it is");
+            tracing::warn!(%error, "the new log filter was rejected; the earlier one stays in force");
         }
         let changes = self.current.changes(&loaded);
         let waiting = self.started.changes(&loaded);
@@ -228,7 +231,7 @@ impl Reload {
                 "a new configuration is in force"
             );
         } else if why == Why::Asked {
-            tracing::info!(file = %self.path.display(), "the configuration and its secrets were read again");
+            tracing::info!(file = %self.path.display(), "the configuration and its secrets were reloaded");
         }
         let now = parts.recorder.now();
         self.file.accepted(digest, now, in_force(&loaded, &waiting));
@@ -254,7 +257,7 @@ impl Reload {
             for mistake in mistakes.iter().take(NAMED_MAX) {
                 tracing::warn!(
                     %mistake,
-                    "the configuration is not accepted; the one before stays in force"
+                    "the configuration was rejected; the earlier one stays in force"
                 );
             }
         }
@@ -270,8 +273,9 @@ fn check(
 ) -> Result<Next, Mistakes> {
     let loaded = current.with_document(texts.document(path)?)?;
     let assembled = assemble::ready(&loaded, before)?;
-    assemble::catalog(&loaded, assembled.tools.clone())?;
+    let catalog = assemble::catalog(&loaded, assembled.tools.clone())?;
     let policy = policy::read(&loaded);
+    let policy = policy.and_then(|policy| policy::fits(&policy, &catalog).map(|()| policy));
     let policy = policy.map_err(|error| Mistakes(vec![policy::mistake(&loaded, &error)]))?;
     telemetry::check_filter(&loaded.config().telemetry.log)
         .map_err(|error| Mistakes(vec![loaded.mistake("telemetry.log", error.to_string())]))?;

@@ -52,9 +52,8 @@ pub(super) fn say_where(
     }
     terminal.say(format_args!("listening on {url}"))?;
     match file {
-        None => {
-            terminal.say("policy: every caller may call everything; --policy FILE changes that")
-        }
+        None => terminal
+            .say("policy: every caller may call every tool; restrict them with --policy FILE"),
         Some(path) => terminal.say(format_args!("policy: {revision} from {}", path.display())),
     }?;
     terminal.say(format_args!("MCP: {url}{}", mcp::PATH))?;
@@ -64,7 +63,7 @@ pub(super) fn say_where(
             "try: curl {url}/v1/tools/{TRIED} -d '{{\"arguments\": {{\"query\": \"wireless earbuds\"}}}}'"
         ))?;
         terminal.say(
-            "then: docs/commerce.md, from this search to a draft order; `countersign demo` plays it",
+            "next: docs/commerce.md goes from this search to a draft order; `countersign demo` plays it",
         )?;
     }
     Ok(())

@@ -30,7 +30,7 @@ pub(super) fn of(status: &Value) -> Vec<(&'static str, String)> {
     lines.push((
         "credentials",
         if required == Some(false) {
-            "none needed by programs on this machine".to_owned()
+            "not required on this machine".to_owned()
         } else {
             "required".to_owned()
         },
@@ -100,7 +100,7 @@ fn configuration(status: &Value) -> Vec<(&'static str, String)> {
 fn server(status: &Value) -> String {
     let text = |pointer: &str| status.pointer(pointer).and_then(Value::as_str);
     let Some(address) = text("/address") else {
-        return "none runs on this folder".to_owned();
+        return "not running".to_owned();
     };
     let up = status
         .pointer("/program/up_seconds")
@@ -135,9 +135,9 @@ fn store(status: &Value) -> String {
     let is_writable = store.get("is_writable").and_then(Value::as_bool);
     parts.push(
         if is_writable == Some(true) {
-            "takes writes"
+            "writable"
         } else {
-            "TAKES NO WRITES"
+            "NOT WRITABLE"
         }
         .to_owned(),
     );

@@ -16,24 +16,24 @@ use crate::place::{Place, PlaceOptions};
 use crate::progress::Bar;
 use crate::terminal::Terminal;
 
-/// Write one moment of the store to a new file, and verify it
+/// Back up the SQLite store to a new file, and verify the file
 ///
-/// Calls go on meanwhile. The file has the log with its newest signed checkpoint, and everything else that the store
-/// keeps; its pages, its rows and the tree over its records are read back before it gets its name. The keys are not in
-/// it: keep copies of master.key and log.key elsewhere, or ask for them with --with-keys.
+/// The server keeps answering calls. The backup has one consistent state of the store: the log with its newest signed
+/// checkpoint, and all other data. Before it gets its name, its pages, its rows and the tree of the log are verified.
 ///
-/// A backup is opened by `countersign store restore` and by nothing else.
+/// The backup does not contain the keys. Keep copies of master.key and log.key in another place, or use --with-keys.
+/// Use `countersign store restore` to restore a backup; no other program can open it.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:
   countersign store backup /backups/countersign-2026-11-17.db
   countersign store backup /backups/all.db --with-keys")]
 pub(crate) struct Backup {
-    /// The file, which must not be there yet
+    /// Path of the new file; an existing file is not overwritten
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Write the master key and the log's key to FILE.keys: whoever has both files can read everything
+    /// Also write both keys to FILE.keys; whoever has both files can read all data
     #[arg(long)]
     with_keys: bool,
 }
@@ -90,17 +90,16 @@ fn tell(made: &Made, terminal: &mut Terminal) -> Result<(), Failure> {
     }
     let records = usize::try_from(made.records).unwrap_or(usize::MAX);
     terminal.say(format_args!(
-        "ok: {} has {}, {} of them signed",
+        "ok: backed up to {}: {}, {} of them signed",
         made.file.display(),
         counted(records, "record", "records"),
         made.signed,
     ))?;
-    let without =
-        "note: the keys are not in it: it is of no use without copies of master.key and log.key";
+    let without = "note: the backup has no keys; without copies of master.key and log.key it cannot be restored";
     match &made.keys {
         None => terminal.say(without)?,
         Some(keys) => terminal.say(format_args!(
-            "note: the keys are in {}: keep it apart, whoever has both files can read everything",
+            "note: the keys are in {}; keep the two files in different places, because both together give access to all data",
             Path::display(keys)
         ))?,
     }

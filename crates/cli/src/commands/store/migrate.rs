@@ -11,18 +11,19 @@ use crate::failure::Failure;
 use crate::place::PlaceOptions;
 use crate::terminal::Terminal;
 
-/// Copy everything from the SQLite file into an empty PostgreSQL database, and compare
+/// Copy the SQLite store to an empty PostgreSQL database, and compare both
 ///
-/// Keys, claims, documents, records, payloads, the tree and its checkpoints are copied; then all of it is
-/// read back, and the root of the tree is computed again from the copied records. The file stays as it
-/// is. Use the new store with --store from then on, and keep the data folder: the master key and the
-/// log's key are there.
+/// Stop the server first. All data is copied: user keys, claims, documents, records, payloads, the tree of the log and
+/// its checkpoints. Then the command reads everything back and computes the root of the tree from the copied records.
+/// The SQLite file is not changed.
+///
+/// From then on use the new store with --store, and keep the data folder: it has the master key and the log key.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   countersign store migrate --to postgres://app@db.example.org/countersign")]
 pub(super) struct Migrate {
-    /// The empty database
+    /// Address of the empty database
     #[arg(long, value_name = "ADDRESS")]
     to: StoreName,
 }
@@ -35,18 +36,18 @@ impl Migrate {
     ) -> Result<Exit, Failure> {
         let place = options.open()?;
         let Backend::Sqlite(from) = &place.backend else {
-            return Err(Failure::new("only a SQLite store can be copied from")
-                .hint("name it with --store sqlite:PATH"));
+            return Err(Failure::new("only a SQLite store can be migrated")
+                .hint("name the file with --store sqlite:PATH"));
         };
         let StoreName::Postgres(_) = &self.to else {
-            return Err(Failure::new("only PostgreSQL can be copied to")
+            return Err(Failure::new("a store can only be migrated to PostgreSQL")
                 .hint("name an empty database: --to postgres://USER@HOST/DATABASE"));
         };
         let bar = terminal.bar(0, "rows");
         let copied = place.runtime.block_on(async {
             let to = Backend::open(&self.to, place.binding().await?, &place.config().store).await?;
             let Backend::Postgres(to) = &to else {
-                return Err(Failure::new("only PostgreSQL can be copied to"));
+                return Err(Failure::new("a store can only be migrated to PostgreSQL"));
             };
             let mut show = |progress: transfer::Progress| {
                 bar.set_message(match progress.phase {
@@ -70,9 +71,9 @@ impl Migrate {
         let error = anyhow::Error::new(error).context(format!("cannot copy to {}", self.to));
         let failure = Failure::from(error);
         if is_full {
-            return failure.hint("make a new database: what is in this one is not touched");
+            return failure.hint("create a new, empty database; this one was not changed");
         }
-        failure.hint("the file is as it was; empty the database before you try again")
+        failure.hint("the SQLite file was not changed; empty the database before you try again")
     }
 
     fn tell(&self, report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -102,7 +103,7 @@ impl Migrate {
             counted(number(report.documents), "document", "documents"),
         ))?;
         terminal.say(format_args!(
-            "from now on: --store {} (or COUNTERSIGN_STORE), with the same data folder",
+            "from now on use --store {} (or COUNTERSIGN_STORE) with the same data folder",
             self.to
         ))?;
         Ok(())

@@ -22,14 +22,19 @@ mod newer;
 
 use judge::Judgement;
 
-/// Put a backup in its place, and go on from it without a fork
+/// Restore the store from a backup, without undoing erasures or revoked keys
 ///
-/// Where the store that went on since the backup is still there, only documents are put back: the log, erasures, revoked
-/// keys, holds, approvals, budgets and keys of calls stay as they are now. Where it is not, the newest `checkpoint` in the
-/// folder tells whether anything that was signed would be lost; then this is refused, unless you accept the loss. A new log
-/// begins then: its first record names the last known checkpoint of the old one, and all API keys and open approvals end.
+/// Stop the server first. What happens depends on what is left in the data folder:
 ///
-/// Without FILE, the store that was put in its place by other means, such as `pg_restore`, is looked at in the same way.
+/// - The current store is still there: only documents are restored. The log, erasures, revoked keys, holds, approvals,
+///   budgets and idempotency keys stay as they are now.
+///
+/// - The store is gone, and no signed record is missing in the backup: the log continues.
+///
+/// - The store is gone, and signed records are missing in the backup: the command refuses. With --accept-loss it
+///   starts a new log. The first record of the new log names the old one. All API keys and open approvals end.
+///
+/// Without FILE, the command checks a store that you restored by other means, such as `pg_restore`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -37,11 +42,11 @@ Examples:
   countersign store restore /backups/countersign-2026-11-17.db --accept-loss
   countersign store restore --store postgres://app@db.example.org/countersign")]
 pub(super) struct Restore {
-    /// A file that `countersign store backup` has made [default: the store as it is]
+    /// Backup made by `countersign store backup` [default: check the store as it is]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Begin a new log where records that were signed after the backup are lost
+    /// Start a new log if signed records are missing in the backup
     #[arg(long)]
     accept_loss: bool,
 }
@@ -81,16 +86,17 @@ impl Restore {
     ) -> Result<Exit, Failure> {
         let (data, store) = options.names()?;
         if let Some(running) = options.running()? {
-            return Err(running.in_the_way("a restore puts another store in the place of its own"));
+            return Err(running.in_the_way("a restore replaces its store"));
         }
         let outcome = match (&self.file, &store) {
             (_, StoreName::Memory) => {
-                return Err(Failure::new("nothing is restored into a store in memory")
-                    .hint("name a store that stays"));
+                return Err(Failure::new("a store in memory cannot be restored").hint(
+                    "use a SQLite or PostgreSQL store: --store sqlite:PATH or postgres://…",
+                ));
             }
             (Some(_), StoreName::Postgres(_)) => {
-                return Err(Failure::new("a backup file is restored into a SQLite store").hint(
-                    "leave --store out and then `countersign store migrate --to` an empty database; what pg_dump has made is restored with pg_restore",
+                return Err(Failure::new("a backup file can only be restored into a SQLite store").hint(
+                    "restore it without --store, then copy it with `countersign store migrate --to postgres://…`; restore a file of pg_dump with pg_restore",
                 ));
             }
             (Some(file), StoreName::Sqlite(path)) => {
@@ -135,7 +141,7 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
         return write_json(terminal, &value);
     }
     terminal.say(format_args!(
-        "ok: the log {origin} goes on from {records} records"
+        "ok: restored; the log {origin} continues after record {records}"
     ))?;
     match &outcome.how {
         How::PutBack {
@@ -145,31 +151,29 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
             users_erased,
         } => {
             terminal.say(format_args!(
-                "note: {documents} documents are as in the backup, {removed} newer ones are gone; everything else stays as it was"
+                "note: {documents} documents restored, {removed} newer documents removed; everything else is unchanged"
             ))?;
             if *users_erased > 0 {
                 terminal.say(format_args!(
-                    "note: {users_erased} users of the backup were erased since: {left_out} documents of theirs were left out"
+                    "note: {users_erased} users were erased after the backup, so {left_out} of their documents were not restored"
                 ))?;
             }
         }
         How::Same => {
-            terminal.say("note: nothing that was signed is lost")?;
+            terminal.say("note: no signed record is lost")?;
             terminal.say(UNSIGNED)?;
         }
         How::NewLog { lost } => {
             match lost {
-                Some(lost) => terminal.say(format_args!(
-                    "note: {lost} signed records are lost, with the erasures, holds and answers in them: erase and hold again what you know of"
-                ))?,
+                Some(lost) => terminal.say(format_args!("note: {lost} signed records are lost"))?,
                 None => terminal.say(
-                    "note: records after the backup are lost, if there were any: erase and hold again what you know of",
+                    "note: records after the backup are lost; nobody can tell how many there were",
                 )?,
             }
             terminal.say(UNSIGNED)?;
-            terminal.say(
-                "note: all API keys and open approvals have ended: make keys with `countersign keys create`; give log.pub to those who check your log",
-            )?;
+            for task in NEW_LOG_TASKS {
+                terminal.say(format_args!("to do: {task}"))?;
+            }
         }
     }
     Ok(())
@@ -177,22 +181,33 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
 
 /// A call is answered when its record is durable, and the checkpoint follows within a second: nothing outside of the lost store
 /// knows of the records in between.
-const UNSIGNED: &str = "note: calls that were answered in the last second before the old store ended, and were not signed yet, may be lost; nothing names them: compare with what your callers have";
+const UNSIGNED: &str = "note: calls answered in the last second before the old store stopped may be lost without a trace; ask your callers what they sent then";
+
+/// Work that is left to the operator after a new log was started.
+const NEW_LOG_TASKS: [&str; 3] = [
+    "erase and hold again the users whose erasures and holds you know of: those after the backup are lost",
+    "create new API keys with `countersign keys create`: all old keys and open approvals have ended",
+    "give the new log.pub to everyone who verifies your log",
+];
 
 /// A restore that would lose something.
 fn would_lose(judgement: &Judgement, size: u64, folder: &Path) -> Failure {
     let message = match judgement.lost() {
         Some(lost) => format!(
-            "the log was signed for {} records in this folder, the restored store has {size}: {lost} records would be lost, with the erasures, revocations, holds and answers in them",
+            "{lost} signed records would be lost: the log has {} signed records, the backup has {size}",
             size + lost
         ),
         None => format!(
-            "nothing shows that the log ended with the {size} records of this copy: what was erased, revoked or answered since would be undone"
+            "the backup has {size} records, and nothing in {} shows whether the log had more",
+            folder.display()
         ),
     };
     Failure::new(message)
+        .lines(vec![
+            "Erasures, revoked keys, holds and answers after the backup would be undone.".to_owned(),
+        ])
         .hint(format!(
-            "put the store that went on, or the newest checkpoint of its folder, into {}; --accept-loss begins a new log instead",
+            "copy the newest store, or the files log.signed and checkpoint of its folder, to {} and run the command again; if they are gone, --accept-loss starts a new log",
             folder.display()
         ))
         .not_verified()

@@ -43,7 +43,7 @@ struct Sheet {
 impl Sheet {
     fn parameters(&mut self, parameters: &[Parameter]) {
         if parameters.is_empty() {
-            return self.line(0, "It takes no arguments.");
+            return self.line(0, "No arguments.");
         }
         self.line(0, "Parameters:");
         self.rows(parameters, "", 1);

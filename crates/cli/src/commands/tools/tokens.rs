@@ -86,13 +86,14 @@ pub(super) fn write(
     table.gap();
     row(&mut table, "all tools", &all);
     row(&mut table, "with the facade", &facade);
+    let table = table.on(terminal);
     writeln!(terminal.data(), "{table}")?;
     for (name, count) in hidden.into_iter().filter(|(_, count)| *count > 0) {
         terminal.say(format_args!(
-            "note: {count} tools cannot be shown in the form of {name}, and are not counted there"
+            "note: {count} tools cannot be expressed for {name} and are not counted there"
         ))?;
     }
-    Ok(terminal.say("tokens are estimated: one for every four bytes of JSON")?)
+    Ok(terminal.say("tokens are estimated: bytes of JSON / 4")?)
 }
 
 fn row(table: &mut Table, name: &str, costs: &Costs) {

@@ -25,7 +25,7 @@ fn built(text: &str) -> String {
     // What the commands look at themselves.
     let (server, store, log) = (&config.server, &config.store, &config.log);
     let looked_at = format!(
-        "listen={} anonymous={} data={:?} url={:?} origin={:?} lease={:?} grace={:?} keys={:?} shop={} policy={:?}",
+        "listen={} anonymous={} data={:?} url={:?} origin={:?} lease={:?} grace={:?} keys={:?} shop={} policy={:?} sign_in={:?}",
         server.listen,
         server.allow_anonymous_loopback,
         store.data,
@@ -36,6 +36,7 @@ fn built(text: &str) -> String {
         config.keys,
         config.shop.enabled,
         config.policy,
+        config.sign_in,
     );
     format!(
         "{settings:?} {limits:?} {retention:?} {sqlite:?} {postgres:?} {telemetry:?} {rules:?} {looked_at}"
@@ -194,6 +195,32 @@ const SETTINGS: &[(&str, &str, &str)] = &[
         "mcp_streams_per_caller_max: 8003",
     ),
     ("mcp.conformance", "true", "conformance: true"),
+    (
+        "sign_in.issuer",
+        "'https://id.example.com/t'",
+        r#"issuer: Some(WebUrl("https://id.example.com/t"))"#,
+    ),
+    (
+        "sign_in.client_id",
+        "'console'",
+        r#"client_id: Some("console")"#,
+    ),
+    (
+        "sign_in.client_secret",
+        "'env:S'",
+        r#"client_secret: Some(Env("S"))"#,
+    ),
+    (
+        "sign_in.scopes",
+        "['openid', 'x']",
+        r#"scopes: ["openid", "x"]"#,
+    ),
+    ("sign_in.audience", "'here'", r#"audience: Some("here")"#),
+    (
+        "sign_in.resource",
+        "'https://here'",
+        r#"resource: Some("https://here")"#,
+    ),
     (
         "approvals.url",
         "'https://a/{id}'",

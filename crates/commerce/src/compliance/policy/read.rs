@@ -289,7 +289,7 @@ fn each_once(
     let mut set = BTreeSet::new();
     for name in names {
         if !is_one(name) {
-            return Err(format!("{name:?} is no {what}"));
+            return Err(format!("{name:?} is not a {what}"));
         }
         if !set.insert(name.clone()) {
             return Err(format!("the {what} {name:?} is there twice"));

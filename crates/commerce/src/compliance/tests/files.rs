@@ -396,7 +396,7 @@ fn what_leads_nowhere_is_refused() {
         "the group AA has the name of a country",
     );
     refused(&change("ALL = [\"a\"]", "ALL = [\"x\"]"), "the family ALL");
-    refused(&change("\"a/d\"", "\"a//d\""), "\"a//d\" is no category");
+    refused(&change("\"a/d\"", "\"a//d\""), "\"a//d\" is not a category");
     refused(
         &change("\"AB\", \"BA\"", "\"AB\", \"AB\""),
         "the country \"AB\" is there twice",

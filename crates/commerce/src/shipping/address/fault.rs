@@ -12,7 +12,7 @@ use serde_json::json;
 pub struct Change {
     /// JSON pointer.
     pub field: String,
-    /// What was done, as a code that stays: such as `REGION_NAME_TO_CODE`.
+    /// Code of the change, such as `REGION_NAME_TO_CODE`. Codes do not change.
     pub change: String,
 }
 

@@ -35,11 +35,11 @@ pub struct ValidAddress {
     pub address: Address,
     /// As it stands on a label, in the order of its country.
     pub formatted: Vec<String>,
-    /// What other tools ask for as `destination`.
+    /// Value for the `destination` of other tools.
     pub destination: Destination,
-    /// What is known about getting there.
+    /// Deliverability.
     pub deliverability: Deliverability,
-    /// What is other than it was sent.
+    /// Changes to the address as sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
 }
@@ -53,24 +53,24 @@ impl fmt::Debug for ValidAddress {
     }
 }
 
-/// What is known about getting to an address.
+/// Deliverability of an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Deliverability {
     /// `format`: how it is written was checked, not whether the house exists.
     pub checked: String,
-    /// What kind of place it is.
+    /// Kind of place.
     pub kind: Kind,
-    /// Whether any carrier goes to the country.
+    /// True if a carrier delivers to the country.
     pub is_served: bool,
-    /// Whether carriers call it remote; absent where nobody knows.
+    /// True if carriers call it a remote area; missing if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_remote_area: Option<bool>,
-    /// What a buyer should know.
+    /// Notes for the buyer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What kind of place an address is.
+/// Kind of place of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -84,8 +84,8 @@ pub enum Kind {
 
 impl Tool for ValidateAddress {
     const NAME: &'static str = "shipping.validate_address";
-    const DESCRIPTION: &'static str = "Checks how an address is written against the rules of its country and brings \
-        it into normal form. It does not know whether the house exists.";
+    const DESCRIPTION: &'static str = "Checks the form of an address against the rules of its country and normalizes it. It does not \
+        know whether the house exists.";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Args = ValidateAddressArgs;
     type Output = ValidAddress;

@@ -437,7 +437,7 @@ fn where_nothing_is_left() {
     // Two things that never travel together: one flies, the other does not.
     let items = [("PERFUME", 1), ("CABLE", 1)];
     let body = check(&items, BERLIN, "INVALID_ARGUMENT", "/items");
-    let apart = json!("order the things of each sender for themselves");
+    let apart = json!("order the items of each sender separately");
     assert_eq!(body["details"]["hint"], apart, "{body:#}");
     // Ordering apart is no way out where one of them cannot go at all.
     let items = [("STATION", 1), ("PERFUME", 1)];

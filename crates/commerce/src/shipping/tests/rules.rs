@@ -81,7 +81,7 @@ fn a_tariff_that_cannot_be_used_says_why() {
     );
     check(
         ("currency = \"USD\"", "currency = \"dollars\""),
-        "is no currency",
+        "is not a currency",
     );
 }
 

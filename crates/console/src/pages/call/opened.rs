@@ -7,6 +7,7 @@ use countersign::contract::evidence::{Exact, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::again::Draft;
 use crate::pages::tool::told;
 use crate::shown::{self, Line};
 use crate::words::Words;
@@ -32,6 +33,9 @@ pub(super) struct Opened {
     pub(super) notes: Vec<(String, String)>,
     #[serde(skip)]
     pub(super) gone: Option<&'static str>,
+    /// What the form of another try begins with.
+    #[serde(skip)]
+    pub(super) draft: Option<Draft>,
     pub(super) payload: Option<Box<Payload>>,
 }
 
@@ -95,7 +99,19 @@ pub(super) fn opened(now: OpenedNow, w: &'static Words) -> Opened {
             .map(|issue| (issue.path.clone(), told(issue)))
             .collect(),
         gone,
+        draft: None,
         payload: now.payload,
+    }
+}
+
+impl Opened {
+    /// Offers to try the call again with other arguments.
+    pub(super) fn offer_again(&mut self, tool: &str) {
+        let Some(payload) = &self.payload else { return };
+        let value = |exact: Option<&Exact>| exact.and_then(|exact| exact.value().ok());
+        let recorded = value(payload.data.as_ref()).unwrap_or_default();
+        self.draft = value(payload.arguments.as_ref())
+            .and_then(|bound| Draft::new(tool, &payload.user_id, &bound, &recorded));
     }
 }
 

@@ -7,6 +7,7 @@ use countersign_contract::Digest;
 use countersign_contract::evidence::LeafError;
 use countersign_evidence::checkpoint::CheckpointError;
 use countersign_evidence::freshness::FreshnessFault;
+use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 /// A fault, and its place.
@@ -33,11 +34,12 @@ pub enum Whose {
     Progress,
 }
 
-/// The kinds of fault. Closed. The usual cause is that somebody has changed the store, or put back an older copy of it.
+/// Kinds of fault. Closed. The usual cause is a change of the store outside of the program, or an older copy of it
+/// that was put back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A note that is not a valid checkpoint of this log.
-    #[error("{whose} does not hold: {error}")]
+    #[error("{whose} is not valid: {error}")]
     Checkpoint {
         /// The source of the note.
         whose: Whose,
@@ -78,7 +80,7 @@ pub enum Fault {
         found: Digest,
     },
     /// No proof leads from this checkpoint to the current tree.
-    #[error("nothing shows that the log has grown from the {size} leaves of {whose}")]
+    #[error("there is no proof that the log grew from the {size} leaves of {whose}")]
     NotShown {
         /// The source of the checkpoint.
         whose: Whose,
@@ -98,7 +100,7 @@ pub enum Fault {
         size: u64,
     },
     /// Another leaf is in its place.
-    #[error("the leaf {found} stands in its place")]
+    #[error("the leaf {found} is in its place")]
     OutOfOrder {
         /// The place that the other leaf names.
         found: u64,
@@ -138,7 +140,7 @@ pub enum Fault {
         what: Arc<str>,
     },
     /// The row names another place in the tree.
-    #[error("its row says that it stands at {found:?}")]
+    #[error("its row has the position {found:?}")]
     IndexDiffers {
         /// The place that the row names.
         found: Option<u64>,
@@ -155,6 +157,29 @@ pub enum Fault {
     /// There is a payload, but the record names none.
     #[error("it has no payload, and one is kept for it")]
     PayloadUnexpected,
+    /// The call has settled its key, and the key is not taken any more: the call could run again. Usually somebody has
+    /// deleted the claim.
+    #[error("its key is free again: the claim is gone")]
+    ClaimMissing,
+    /// The call has settled its key, and the claim says otherwise. Usually an old row was put back.
+    #[error("its key is settled, and the claim says otherwise")]
+    ClaimDiffers,
+    /// What the act has done is not so any more. Usually an old row was put back.
+    #[error("what it has done to the {what} is undone")]
+    Undone {
+        /// Name of the kind of thing.
+        what: &'static str,
+    },
+    /// A hold was placed and never lifted, and is not there. Usually somebody has deleted it.
+    #[error("the hold that it places is gone, and was not lifted")]
+    HoldMissing,
+    /// The payload is gone although its retention is not over and its user was not erased. Usually somebody has deleted
+    /// it from the store.
+    #[error("its payload is gone, and was to be kept until {until:.0}")]
+    PayloadMissing {
+        /// End of its retention.
+        until: Timestamp,
+    },
     /// The payload's digest differs from the one in the record.
     #[error("its payload has the digest {found}, not {expected}")]
     PayloadDiffers {
@@ -221,6 +246,11 @@ impl Fault {
             Self::RowDiffers { .. } => "row_differs",
             Self::KeyMissing => "key_missing",
             Self::PayloadUnexpected => "payload_unexpected",
+            Self::ClaimMissing => "claim_missing",
+            Self::ClaimDiffers => "claim_differs",
+            Self::Undone { .. } => "undone",
+            Self::HoldMissing => "hold_missing",
+            Self::PayloadMissing { .. } => "payload_missing",
             Self::PayloadDiffers { .. } => "payload_differs",
             Self::LinkMissing { .. } => "link_missing",
             Self::LinkDiffers { .. } => "link_differs",
@@ -252,6 +282,11 @@ impl Fault {
             | Self::RowDiffers { .. }
             | Self::KeyMissing
             | Self::PayloadUnexpected
+            | Self::ClaimMissing
+            | Self::ClaimDiffers
+            | Self::Undone { .. }
+            | Self::HoldMissing
+            | Self::PayloadMissing { .. }
             | Self::PayloadDiffers { .. }
             | Self::LinkMissing { .. }
             | Self::LinkDiffers { .. }

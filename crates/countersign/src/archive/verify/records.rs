@@ -10,6 +10,8 @@ use countersign_evidence::seal::UserKey;
 use countersign_evidence::tree::leaf_hash;
 
 use super::batch::ReadRecord;
+use super::gone::Gone;
+use super::state::State;
 use super::{Fault, Finding, Found, NotChecked};
 use crate::archive::{Archive, content};
 use crate::ledger::{Error, StoredRecord};
@@ -42,6 +44,8 @@ pub(super) async fn check(
         })??;
         found.payloads += part.payloads;
         found.payloads_gone += part.payloads_gone;
+        found.gone.add(part.gone);
+        found.state.add(part.state);
         found.not_checked.extend(part.not_checked);
         for finding in part.findings {
             found.push(finding);
@@ -55,6 +59,8 @@ struct Part {
     findings: Vec<Finding>,
     payloads: u64,
     payloads_gone: u64,
+    gone: Gone,
+    state: State,
     not_checked: BTreeSet<NotChecked>,
 }
 
@@ -72,6 +78,8 @@ async fn check_part(archive: &Archive, records: Vec<ReadRecord>) -> Result<Part,
             Ok(Some(stored)) => {
                 let stored = &stored;
                 part.kept(read, stored, &mut faults);
+                part.gone.look(archive, read, stored);
+                part.state.look(archive, read, stored).await?;
                 match owners.check(archive, read, stored).await? {
                     Ownership::Holds => {}
                     Ownership::Unknown => {

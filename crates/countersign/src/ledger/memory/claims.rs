@@ -12,7 +12,7 @@ use super::{Inner, MemoryStore, after};
 use crate::BoxFuture;
 use crate::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Held, HeldState, KeyChange, Outcome, Scope, Swept, TOMBSTONE,
+    CommitAnswer, Error, Forgotten, Held, HeldState, KeyChange, Outcome, Scope, Swept,
 };
 
 /// One scope. It is never removed while it could be claimed again, so `attempt` never goes back.
@@ -33,7 +33,7 @@ enum State {
     Succeeded { reply: Arc<[u8]>, until: Timestamp },
     Failed { reply: Arc<[u8]>, until: Timestamp },
     InDoubt,
-    Tombstone { until: Timestamp },
+    Tombstone,
 }
 
 impl Claims for MemoryStore {
@@ -73,34 +73,23 @@ impl Claims for MemoryStore {
         let now = self.clock.now();
         let mut swept = Swept::default();
         let mut inner = self.lock();
-        inner.claims.retain(|_, row| match &row.state {
-            State::Succeeded { until, .. } | State::Failed { until, .. }
-                if now >= *until && swept.tombstones < limit =>
-            {
-                let until = after(*until, TOMBSTONE);
-                row.state = State::Tombstone { until };
-                swept.tombstones += 1;
-                true
+        for row in inner.claims.values_mut() {
+            match row.state {
+                State::Running { lease_until }
+                    if now >= lease_until && !row.may_take_over(now) && swept.in_doubt < limit =>
+                {
+                    row.state = State::InDoubt;
+                    swept.in_doubt += 1;
+                }
+                State::Running { .. }
+                | State::Released
+                | State::Succeeded { .. }
+                | State::Failed { .. }
+                | State::InDoubt
+                | State::Tombstone => {}
             }
-            State::Tombstone { until } if now >= *until && swept.removed < limit => {
-                swept.removed += 1;
-                false
-            }
-            State::Running { lease_until }
-                if now >= *lease_until && !row.may_take_over(now) && swept.in_doubt < limit =>
-            {
-                row.state = State::InDoubt;
-                swept.in_doubt += 1;
-                true
-            }
-            State::Running { .. }
-            | State::Released
-            | State::Succeeded { .. }
-            | State::Failed { .. }
-            | State::InDoubt
-            | State::Tombstone { .. } => true,
-        });
-        (swept.lapsed, swept.pots) = inner.sweep_till(now, limit);
+        }
+        swept.lapsed = inner.end_lost(now, limit);
         Box::pin(ready(Ok(swept)))
     }
 }
@@ -114,7 +103,7 @@ impl MemoryStore {
         }
         let lease_until = after(now, request.lease);
         let Some(row) = inner.claims.get(&request.scope) else {
-            self.make_room(&mut inner, now)?;
+            self.make_room(&inner)?;
             if let Some(over) = inner.till.take_with_claim(request, 1, now) {
                 return Ok(ClaimAnswer::Over(over));
             }
@@ -144,7 +133,7 @@ impl MemoryStore {
             | State::Succeeded { .. }
             | State::Failed { .. }
             | State::InDoubt
-            | State::Tombstone { .. } => false,
+            | State::Tombstone => false,
         };
         if !is_free {
             return Ok(ClaimAnswer::Held(row.held(now)));
@@ -171,18 +160,7 @@ impl MemoryStore {
         Ok(ours(request, attempt))
     }
 
-    fn make_room(&self, inner: &mut Inner, now: Timestamp) -> Result<(), Error> {
-        if inner.claims.len() < self.keys_max {
-            return Ok(());
-        }
-        inner.claims.retain(|_, row| match row.state {
-            State::Tombstone { until } => now < until,
-            State::Running { .. }
-            | State::Released
-            | State::Succeeded { .. }
-            | State::Failed { .. }
-            | State::InDoubt => true,
-        });
+    fn make_room(&self, inner: &Inner) -> Result<(), Error> {
         if inner.claims.len() < self.keys_max {
             return Ok(());
         }
@@ -207,7 +185,7 @@ impl MemoryStore {
                     if let Some(held) = inner.taken(key, now) {
                         return Ok(CommitAnswer::Held(held));
                     }
-                    self.room_for(&mut inner, key, now)?;
+                    self.room_for(&inner, key)?;
                     false
                 }
                 KeyChange::Settle { claim, .. } => !inner.holds_claim(claim),
@@ -238,10 +216,10 @@ impl MemoryStore {
         Ok(CommitAnswer::Committed)
     }
 
-    fn room_for(&self, inner: &mut Inner, key: &KeyChange, now: Timestamp) -> Result<(), Error> {
+    fn room_for(&self, inner: &Inner, key: &KeyChange) -> Result<(), Error> {
         match key {
             KeyChange::Take { scope, .. } if !inner.claims.contains_key(scope) => {
-                self.make_room(inner, now)
+                self.make_room(inner)
             }
             KeyChange::Take { .. } | KeyChange::Settle { .. } => Ok(()),
         }
@@ -249,6 +227,37 @@ impl MemoryStore {
 }
 
 impl Inner {
+    /// Drops the replies of settled claims past their retention; tombstones stay.
+    pub(super) fn drop_replies(&mut self, now: Timestamp, limit: usize) -> usize {
+        let over = self.claims.values_mut().filter(|row| match row.state {
+            State::Succeeded { until, .. } | State::Failed { until, .. } => now >= until,
+            State::Running { .. } | State::Released | State::InDoubt | State::Tombstone => false,
+        });
+        let mut dropped = 0;
+        for row in over.take(limit) {
+            row.state = State::Tombstone;
+            row.parts = Arc::default();
+            dropped += 1;
+        }
+        dropped
+    }
+
+    /// Removes the tombstones that an operator wants to be forgotten.
+    pub(super) fn forget(&mut self, which: &Forgotten) -> usize {
+        let mut forgotten = 0;
+        self.claims.retain(|scope, row| {
+            let is_meant = matches!(row.state, State::Tombstone)
+                && row.claimed_at < which.claimed_before
+                && which.user_id.as_ref().is_none_or(|of| scope.user_id == *of)
+                && which.tool.as_ref().is_none_or(|of| scope.tool == *of)
+                && which.key.is_none_or(|of| scope.key == of)
+                && forgotten < which.limit;
+            forgotten += usize::from(is_meant);
+            !is_meant
+        });
+        forgotten
+    }
+
     /// Marks a claim in doubt because its owner is lost.
     fn give_up(&mut self, scope: &Scope, now: Timestamp) -> Result<Held, Error> {
         let row = self.claims.get_mut(scope).ok_or_else(lost_row)?;
@@ -368,7 +377,7 @@ impl Row {
             State::Succeeded { reply, .. } => HeldState::Succeeded(reply.clone()),
             State::Failed { reply, .. } => HeldState::Failed(reply.clone()),
             State::InDoubt => HeldState::InDoubt,
-            State::Tombstone { .. } => HeldState::Expired,
+            State::Tombstone => HeldState::Expired,
         };
         let age = now.duration_since(self.claimed_at);
         Held {
@@ -387,7 +396,7 @@ impl Row {
             State::Succeeded { .. } => (ClaimState::Succeeded, None),
             State::Failed { .. } => (ClaimState::Failed, None),
             State::InDoubt => (ClaimState::InDoubt, None),
-            State::Tombstone { .. } => (ClaimState::Tombstone, None),
+            State::Tombstone => (ClaimState::Tombstone, None),
         };
         ClaimRow {
             scope: scope.clone(),

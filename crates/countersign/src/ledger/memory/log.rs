@@ -176,23 +176,6 @@ impl Log for MemoryStore {
         Box::pin(ready(Ok(rows)))
     }
 
-    fn prune(&self, limit: usize) -> BoxFuture<'_, Result<usize, Error>> {
-        let now = self.clock.now();
-        let mut inner = self.lock();
-        let Inner { records, holds, .. } = &mut *inner;
-        let over = records
-            .iter_mut()
-            .filter(|record| record.payload.is_some())
-            .filter(|record| record.payload_until.is_some_and(|until| now >= until))
-            .filter(|record| !holds.iter().any(|hold| covers(hold, &record.row)));
-        let mut pruned = 0;
-        for record in over.take(limit) {
-            record.payload = None;
-            pruned += 1;
-        }
-        Box::pin(ready(Ok(pruned)))
-    }
-
     fn hold(&self, hold: Hold, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         let mut inner = self.lock();
         inner.holds.retain(|other| !is_same(other, &hold));
@@ -284,6 +267,22 @@ impl Inner {
             payload_until: entry.keep_payload.map(|keep| after(entry.at, keep)),
             is_fenced,
         });
+    }
+
+    /// Drops payloads past their retention that are not under a hold; the tree is not touched.
+    pub(super) fn prune(&mut self, now: Timestamp, limit: usize) -> usize {
+        let Inner { records, holds, .. } = self;
+        let over = records
+            .iter_mut()
+            .filter(|record| record.payload.is_some())
+            .filter(|record| record.payload_until.is_some_and(|until| now >= until))
+            .filter(|record| !holds.iter().any(|hold| covers(hold, &record.row)));
+        let mut pruned = 0;
+        for record in over.take(limit) {
+            record.payload = None;
+            pruned += 1;
+        }
+        pruned
     }
 
     /// True if this is no longer the user's key.

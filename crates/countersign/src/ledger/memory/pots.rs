@@ -211,8 +211,8 @@ impl Till {
 }
 
 impl Inner {
-    /// Ends the reservations of lost owners, and drops old pots.
-    pub(super) fn sweep_till(&mut self, now: Timestamp, limit: usize) -> (usize, usize) {
+    /// Ends the reservations of lost owners.
+    pub(super) fn end_lost(&mut self, now: Timestamp, limit: usize) -> usize {
         let lost = self.till.reservations.iter().filter(|(_, made)| {
             let is_open = made.claim.as_ref().is_some_and(|claim| self.is_open(claim));
             made.lease_until <= now && !is_open
@@ -228,6 +228,11 @@ impl Inner {
         for (id, end) in &lost {
             self.till.end(id, end);
         }
+        lost.len()
+    }
+
+    /// Drops old pots.
+    pub(super) fn drop_pots(&mut self, now: Timestamp, limit: usize) -> usize {
         let mut pots = 0;
         let kept = i64::try_from(POT_KEPT.as_secs()).unwrap_or(i64::MAX);
         self.till.pots.retain(|(key, start), pot| {
@@ -237,7 +242,7 @@ impl Inner {
             pots += usize::from(goes);
             !goes
         });
-        (lost.len(), pots)
+        pots
     }
 }
 

@@ -17,6 +17,7 @@ impl Vitals for MemoryStore {
         let vitals = StoreVitals {
             kind: StoreKind::Memory,
             is_writable: true,
+            write_errors: 0,
             free_bytes: None,
             needed_bytes: None,
             records_waiting: records
@@ -24,6 +25,7 @@ impl Vitals for MemoryStore {
                 .min(COUNTED_MAX),
             newest_record: inner.records.last().map(|record| record.row.at),
             in_doubt: (in_doubt.count() as u64).min(COUNTED_MAX),
+            passage: inner.believed(self.clock.now()),
         };
         drop(inner);
         Box::pin(ready(Ok(vitals)))

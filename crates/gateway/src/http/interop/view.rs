@@ -229,7 +229,7 @@ impl View {
         tracing::error!(
             tool = self.tool,
             error,
-            "no page can be made of what the tool answers"
+            "the tool's answer could not be turned into a page"
         );
         let error = ErrorBody::new(ErrorCode::UpstreamError, "the page could not be made")
             .source(FaultSource::Tool);

@@ -67,7 +67,7 @@ fn opened(codec: &RequestStateCodec, state: &str, name: &str) -> Result<u8, Erro
     round
         .filter(|(_, of)| *of == name)
         .and_then(|(round, _)| round.parse().ok())
-        .ok_or_else(|| ErrorData::invalid_params("the requestState is none of ours", None))
+        .ok_or_else(|| ErrorData::invalid_params("the requestState is not valid", None))
 }
 
 /// What is asked in a round, and whether the state is kept with the client.

@@ -25,6 +25,13 @@ pub enum Suspect {
         /// Names of the tools.
         tools: Vec<String>,
     },
+    /// The whole policy is only observed.
+    OnlyObserved,
+    /// A rule without a condition denies every call of these tools.
+    ToolsAlwaysDenied {
+        /// Names of the tools.
+        tools: Vec<String>,
+    },
     /// No agent may call any tool.
     EveryAgentDenied,
     /// The agents of a pattern may call no tool.
@@ -66,8 +73,17 @@ impl fmt::Display for Suspect {
                 let named = named.join(", ");
                 write!(
                     f,
-                    "nobody can call what no [[tools]] entry matches: {named}{more}"
+                    "no caller can call tools that no [[tools]] entry matches: {named}{more}"
                 )
+            }
+            Self::OnlyObserved => f.write_str(
+                "the whole policy is only observed, so everybody who is let in may call every tool: remove mode = \"observe\" to enforce it",
+            ),
+            Self::ToolsAlwaysDenied { tools } => {
+                let named: Vec<&str> = tools.iter().take(NAMED_MAX).map(String::as_str).collect();
+                let more = if tools.len() > NAMED_MAX { ", …" } else { "" };
+                let named = named.join(", ");
+                write!(f, "nobody can call what a rule without a condition denies: {named}{more}")
             }
             Self::EveryAgentDenied => f.write_str(
                 "no agent may call any tool: look at [[agents]] and [defaults] unlisted_agents",

@@ -111,7 +111,7 @@ async fn a_tool_is_described_as_it_would_be_listed() {
         "destructiveHint": false,
         "openWorldHint": false
       },
-      "description": "Keeps a note.",
+      "description": "Stores a note.",
       "inputSchema": {
         "properties": {
           "again": {
@@ -119,7 +119,7 @@ async fn a_tool_is_described_as_it_would_be_listed() {
             "type": "integer"
           },
           "text": {
-            "description": "What to keep.",
+            "description": "Text of the note.",
             "examples": [
               "buy milk"
             ],
@@ -224,7 +224,7 @@ async fn a_call_of_nothing_says_what_to_do() {
     check(
         "call_tool",
         json!({ "name": "call_tool" }),
-        "INVALID_ARGUMENT: call_tool does not call itself",
+        "INVALID_ARGUMENT: call_tool cannot call itself",
     )
     .await;
     check("search_tools", json!({ "limit": 3 }), "INVALID_ARGUMENT").await;

@@ -290,13 +290,13 @@ async fn refusals_are_in_the_same_words() {
         format!("{} {}", answer.status, answer.json())
     };
     let key = ("idempotency-key", UUID);
-    assert_snapshot!(check("POST", "/acp/tools/orders.place", &[key], "[]").await, @r#"400 {"code":"invalid","message":"the body is no JSON object; what a model wrote goes as a string into \"arguments\", or alone into a body of type text/plain","type":"invalid_request"}"#);
-    assert_snapshot!(check("POST", "/ucp/tools/orders.place", &[key], "[]").await, @r#"400 {"code":"invalid","content":"the body is no JSON object; what a model wrote goes as a string into \"arguments\", or alone into a body of type text/plain"}"#);
-    assert_snapshot!(check("POST", "/acp/tools/orders.place", &[key], r#"{"dry_run": 1}"#).await, @r#"400 {"code":"invalid","message":"dry_run is not true or false; correct it, or leave it out or send null where there is none","param":"$.dry_run","type":"invalid_request"}"#);
+    assert_snapshot!(check("POST", "/acp/tools/orders.place", &[key], "[]").await, @r#"400 {"code":"invalid","message":"the body is not a JSON object; what a model wrote goes as a string into \"arguments\", or alone into a body of type text/plain","type":"invalid_request"}"#);
+    assert_snapshot!(check("POST", "/ucp/tools/orders.place", &[key], "[]").await, @r#"400 {"code":"invalid","content":"the body is not a JSON object; what a model wrote goes as a string into \"arguments\", or alone into a body of type text/plain"}"#);
+    assert_snapshot!(check("POST", "/acp/tools/orders.place", &[key], r#"{"dry_run": 1}"#).await, @r#"400 {"code":"invalid","message":"dry_run is not true or false; correct it, leave it out, or send null","param":"$.dry_run","type":"invalid_request"}"#);
     assert_snapshot!(check("DELETE", "/acp/tools/orders.place", &[], "").await, @r#"405 {"code":"invalid","message":"DELETE is not possible here; the header Allow names the methods that are","type":"invalid_request"}"#);
     assert_snapshot!(check("GET", "/ucp/nowhere", &[], "").await, @r#"404 {"code":"not_found","content":"there is no \"/ucp/nowhere\" here; GET /openapi.json lists what there is"}"#);
-    assert_snapshot!(check("POST", "/acp/tools/orders.plaice", &[key], "{}").await, @r#"404 {"code":"not_found","message":"there is no tool \"orders.plaice\"; list the tools to see which there are","type":"invalid_request"}"#);
-    assert_snapshot!(check("POST", "/ucp/tools/orders.plaice", &[key], "{}").await, @r#"404 {"code":"not_found","content":"there is no tool \"orders.plaice\"; list the tools to see which there are"}"#);
+    assert_snapshot!(check("POST", "/acp/tools/orders.plaice", &[key], "{}").await, @r#"404 {"code":"not_found","message":"there is no tool \"orders.plaice\"; list the tools to see which exist","type":"invalid_request"}"#);
+    assert_snapshot!(check("POST", "/ucp/tools/orders.plaice", &[key], "{}").await, @r#"404 {"code":"not_found","content":"there is no tool \"orders.plaice\"; list the tools to see which exist"}"#);
     let html = [key, ("content-type", "text/html")];
     assert_snapshot!(check("POST", "/acp/tools/orders.place", &html, "<p>").await, @r#"415 {"code":"invalid","message":"the type of the body is neither application/json nor text/plain; send JSON, or the bare argument text as text/plain","type":"invalid_request"}"#);
     let version = [key, ("api-version", "2025-09-29")];

@@ -110,8 +110,8 @@ async fn only_ones_own() {
             gateway.with_views(views())
         })
         .await;
-    assert_snapshot!(check(&other, "/acp/checkout_sessions/o_u_2?user_id=u_2").await, @r#"403 {"code":"forbidden","message":"the user_id of the envelope is not that of the credential; leave it out, or use a credential that may act for others","type":"invalid_request"}"#);
-    assert_snapshot!(check(&other, "/ucp/checkout-sessions/o_u_2?user_id=u_2").await, @r#"403 {"code":"forbidden","content":"the user_id of the envelope is not that of the credential; leave it out, or use a credential that may act for others"}"#);
+    assert_snapshot!(check(&other, "/acp/checkout_sessions/o_u_2?user_id=u_2").await, @r#"403 {"code":"forbidden","message":"the user_id in the envelope is not the user of the credential; leave it out, or use a credential that may act for others","type":"invalid_request"}"#);
+    assert_snapshot!(check(&other, "/ucp/checkout-sessions/o_u_2?user_id=u_2").await, @r#"403 {"code":"forbidden","content":"the user_id in the envelope is not the user of the credential; leave it out, or use a credential that may act for others"}"#);
 }
 
 /// A defect of the page is reported as one, and an unregistered page does not exist.
@@ -124,7 +124,7 @@ async fn what_is_not_there_is_not_there() {
     };
     assert_snapshot!(check("/acp/broken/o_u_local").await, @r#"502 {"code":"upstream_error","message":"the page could not be made","type":"processing_error"}"#);
     assert_snapshot!(check("/ucp/broken/o_u_local").await, @r#"404 {"code":"not_found","content":"this server has no \"broken\" in the words of a standard; GET /openapi.json lists what there is"}"#);
-    assert_snapshot!(check("/acp/checkout_sessions/o_u_local?usr=1").await, @r#"400 {"code":"invalid","message":"\"usr\" is no option of this address; did you mean user_id?","type":"invalid_request"}"#);
+    assert_snapshot!(check("/acp/checkout_sessions/o_u_local?usr=1").await, @r#"400 {"code":"invalid","message":"\"usr\" is not an option of this address; did you mean user_id?","type":"invalid_request"}"#);
 }
 
 /// Clients find the pages by the host alone; a server without pages does not advertise any.

@@ -59,7 +59,7 @@ async fn arguments_as_text_are_bound() {
             "assistant"
           ]
         },
-        "text": "evidence.snapshot_id: [snapshot_id]\nWarnings:\n- arguments: a name had no quotes (KEY_UNQUOTED)\n- arguments: another quote than \" was read as one (QUOTE_STYLE)\n- arguments: a comma with nothing behind it was ignored (TRAILING_COMMA)\n- /limit: a string was read as the integer it spells (TEXT_TO_INTEGER)",
+        "text": "evidence.snapshot_id: [snapshot_id]\nWarnings:\n- arguments: a name had no quotes (KEY_UNQUOTED)\n- arguments: a quote character other than \" was read as \" (QUOTE_STYLE)\n- arguments: a trailing comma was ignored (TRAILING_COMMA)\n- /limit: a string was read as the integer it spells (TEXT_TO_INTEGER)",
         "type": "text"
       }
     ]
@@ -128,14 +128,14 @@ async fn an_unknown_tool_is_an_error_of_the_protocol() {
           "error": {
             "code": "NOT_FOUND",
             "details": {
-              "hint": "list the tools to see which there are",
+              "hint": "list the tools to see which exist",
               "retryable": false
             },
             "message": "there is no tool \"memory_serch\""
           },
           "request_id": "[request_id]"
         },
-        "message": "NOT_FOUND: there is no tool \"memory_serch\"; list the tools to see which there are"
+        "message": "NOT_FOUND: there is no tool \"memory_serch\"; list the tools to see which exist"
       },
       "id": 1,
       "jsonrpc": "2.0"
@@ -268,7 +268,7 @@ async fn tools_are_listed_for_everybody() {
         "destructiveHint": false,
         "openWorldHint": false
       },
-      "description": "Keeps a note.",
+      "description": "Stores a note.",
       "inputSchema": {
         "properties": {
           "again": {
@@ -276,7 +276,7 @@ async fn tools_are_listed_for_everybody() {
             "type": "integer"
           },
           "text": {
-            "description": "What to keep.",
+            "description": "Text of the note.",
             "examples": [
               "buy milk"
             ],

@@ -317,7 +317,7 @@ async fn a_user_confirms_with_the_next_request() {
           "requestedSchema": {
             "properties": {
               "confirm": {
-                "description": "Whether this call may be made, once",
+                "description": "Allow this call once",
                 "title": "Confirm",
                 "type": "boolean"
               }

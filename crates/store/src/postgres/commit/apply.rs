@@ -157,12 +157,8 @@ impl<'j> Changes<'j> {
                 flight.send(client, statement, params);
             }
         };
-        let undone = !self.undone.is_empty();
-        send(
-            undone,
-            &statements.remove_records,
-            record_keys(&self.undone),
-        );
+        let (undone, keys) = (!self.undone.is_empty(), record_keys(&self.undone));
+        send(undone, &statements.remove_records, keys);
         let claims = self.undone_claims.iter().copied();
         let undone = !self.undone_claims.is_empty();
         send(undone, &statements.remove_claims, scope_columns(claims));
@@ -205,6 +201,7 @@ impl<'j> Changes<'j> {
                 Box::new(payloads.user_ids),
                 Box::new(payloads.ids),
                 Box::new(payloads.untils),
+                Box::new(payloads.keeps),
                 Box::new(payloads.bodies),
             ],
         );

@@ -18,6 +18,7 @@ use super::guard::{Collection, Plan, has_lost_key, nth, scope_columns, send_shap
 use super::statements::Statements;
 use crate::postgres::connect::{limited, within};
 use crate::postgres::failure::{Failure, Meaning};
+use crate::postgres::guard::Guard;
 use crate::postgres::held::held;
 use crate::postgres::keyring::LostKeys;
 use crate::postgres::options::PostgresOptions;
@@ -41,6 +42,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mi
 
 pub(super) struct Lane {
     pool: Pool,
+    guard: Guard,
     jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
     options: PostgresOptions,
     lost_keys: LostKeys,
@@ -71,13 +73,14 @@ impl From<Failure> for Broken {
 
 impl Lane {
     pub(super) fn new(
-        pool: Pool,
+        (pool, guard): (Pool, Guard),
         jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
         options: PostgresOptions,
         lost_keys: LostKeys,
     ) -> Self {
         Self {
             pool,
+            guard,
             jobs,
             options,
             lost_keys,
@@ -120,7 +123,7 @@ impl Lane {
         match self.commit(&batch, None).await {
             Ok(verdicts) => conclude(batch, verdicts),
             Err((failure, in_doubt)) if batch.len() > 1 && failure.may_be_of_one() => {
-                tracing::debug!(%failure, calls = batch.len(), "a batch failed; its calls go alone");
+                tracing::debug!(%failure, calls = batch.len(), "a batch of calls failed in PostgreSQL; each call is committed alone");
                 let mut put_off = Vec::new();
                 for job in batch {
                     let verdicts = self.commit(std::slice::from_ref(&job), in_doubt).await;
@@ -177,7 +180,7 @@ impl Lane {
             if !may_retry {
                 return Err((failure, in_doubt));
             }
-            tracing::debug!(%failure, "a transaction is done again");
+            tracing::debug!(%failure, "a PostgreSQL transaction is retried");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
         }
@@ -224,7 +227,7 @@ impl Lane {
         if self
             .connection
             .as_ref()
-            .is_some_and(|kept| kept.client.is_closed())
+            .is_some_and(|kept| kept.client.is_closed() || self.guard.is_broken())
         {
             self.disconnect();
         }

@@ -27,16 +27,17 @@ const PRUNE: &str = "WITH over AS MATERIALIZED (SELECT p.user_id, p.id FROM payl
         ORDER BY p.until LIMIT $1 FOR UPDATE SKIP LOCKED) \
      DELETE FROM payload p USING over WHERE p.user_id = over.user_id AND p.id = over.id";
 
-impl PostgresStore {
-    pub(super) async fn prune_now(&self, limit: usize) -> Result<usize, Failure> {
-        let mut client = self.client().await?;
-        let transaction = client.transaction().await?;
-        transaction.query(SHARE_HOLDS, &[]).await?;
-        let pruned = transaction.execute(PRUNE, &[&rows(limit)]).await?;
-        transaction.commit().await?;
-        Ok(usize::try_from(pruned).unwrap_or_default())
-    }
+/// Drops payloads past their retention that are not under a hold; the tree is not touched.
+pub(in crate::postgres) async fn prune(
+    transaction: &Transaction<'_>,
+    limit: i64,
+) -> Result<usize, Failure> {
+    transaction.query(SHARE_HOLDS, &[]).await?;
+    let pruned = transaction.execute(PRUNE, &[&limit]).await?;
+    Ok(usize::try_from(pruned).unwrap_or_default())
+}
 
+impl PostgresStore {
     pub(super) async fn place_hold(&self, hold: &Hold, entry: &Entry) -> Result<(), Failure> {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
@@ -204,6 +205,7 @@ async fn keep_as_it_is(transaction: &Transaction<'_>, entry: &Entry) -> Result<(
                 &payloads.user_ids,
                 &payloads.ids,
                 &payloads.untils,
+                &payloads.keeps,
                 &payloads.bodies,
             ],
         )

@@ -88,7 +88,9 @@ fn keep_as_it_is(session: &mut Session<'_>, sealed: &Sealed) -> Result<bool, Fai
         return Ok(false);
     }
     if let Some(bytes) = &entry.payload {
-        let until = entry.keep_payload.map(|keep| later(at, keep));
+        // Counted from the later of the two clocks: a record whose time is wrong loses its payload no earlier.
+        let from = at.max(session.now);
+        let until = entry.keep_payload.map(|keep| later(from, keep));
         let mut payload = session
             .connection
             .prepare_cached("INSERT INTO payload (idx, until, bytes) VALUES (?1, ?2, ?3)")?;

@@ -35,6 +35,14 @@ pub(super) fn integrate(session: &mut Session<'_>, limit: usize) -> Result<Integ
         for sql in [
             "INSERT INTO timeline (at, id, idx) SELECT at, id, idx FROM record
              WHERE idx >= ?1 AND idx < ?2 ORDER BY at, id",
+            "INSERT INTO facet (name, at, id, idx) SELECT name, at, id, idx FROM (
+                 SELECT 'code:' || code AS name, at, id, idx FROM record
+                     WHERE idx >= ?1 AND idx < ?2 AND code IS NOT NULL
+                 UNION ALL SELECT 'tool:' || tool, at, id, idx FROM record
+                     WHERE idx >= ?1 AND idx < ?2 AND tool IS NOT NULL
+                 UNION ALL SELECT 'kind:' || kind, at, id, idx FROM record
+                     WHERE idx >= ?1 AND idx < ?2 AND kind <> 'call'
+             ) ORDER BY name, at, id",
             "INSERT INTO payload_due (until, idx) SELECT until, idx FROM payload
              WHERE idx >= ?1 AND idx < ?2 AND until IS NOT NULL ORDER BY until, idx",
         ] {

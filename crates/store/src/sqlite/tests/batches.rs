@@ -60,6 +60,7 @@ async fn a_failed_commit_is_nobodys_success() {
         disk: Arc::new(Disk::new(0, Box::new(|| None))),
         checkpointer: Checkpointer::start(&path, &options).expect("a thread").0,
         is_complete: Arc::default(),
+        health: Arc::default(),
     };
     let (writer, thread) = Writer::start(parts).expect("a thread");
     let kept = |id: &str| {

@@ -4,6 +4,7 @@ use countersign::ledger::{
     Claims as _, Documents as _, Durability, Hold, Keyring as _, Lapse, Log, LogQuery, MemoryStore,
     Pots as _, ReserveAnswer, WrappedKey,
 };
+use countersign_contract::{ErrorCode, RecordKind};
 use countersign_testkit::ledger::build::{
     commit, document, entry, entry_at, index_entry, ours, record_id, request, request_id, reserve,
     scope, succeeded, take, with_write, write,
@@ -17,7 +18,9 @@ use super::*;
 /// tree.
 #[test]
 fn records_are_found_as_the_model_finds_them() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
     let runtime = runtime.expect("a runtime");
     let config = ProptestConfig {
         failure_persistence: None,
@@ -28,14 +31,16 @@ fn records_are_found_as_the_model_finds_them() {
     let (store, model) = (open(folder.path()), MemoryStore::new().keeping_log());
     let counter = AtomicU64::new(100);
     proptest!(config, |(
-        records in vec((0..40_i64, 0..3_u8, 0..20_u8, 0..20_u8), 0..80),
-        queries in vec((0..5_u8, 0..30_u8, 0..60_i64, 0..60_i64, 0..60_i64, 0..12_usize), 1..20),
+        records in vec((0..40_i64, 0..3_u8, 0..20_u8, 0..20_u8, 0..30_usize), 0..80),
+        queries in vec((0..5_u8, 0..60_u8, 0..60_i64, 0..60_i64, 0..60_i64, 0..12_usize, 0..30_usize), 1..20),
     )| {
         runtime.block_on(async {
-            for (seconds, user, call, integrate) in records {
+            for (seconds, user, call, integrate, facets) in records {
                 let n = counter.fetch_add(1, Ordering::Relaxed);
                 let mut record = entry_at(seconds, &format!("ev_{n}"), &format!("u_{user}"));
                 record.request_id = Some(request_id(&format!("req_{call}")));
+                (record.code, record.tool) = (code(facets), tool(facets));
+                record.kind = kind_of(facets).unwrap_or(RecordKind::Call);
                 for store in [&store as &dyn Log, &model] {
                     let kept = store.append(record.clone().into(), Durability::Batched).await;
                     kept.expect("it is kept");
@@ -46,7 +51,7 @@ fn records_are_found_as_the_model_finds_them() {
                 }
             }
             store.flush().await.expect("it is written");
-            for (user, call, since, until, before, limit) in queries {
+            for (user, call, since, until, before, limit, facets) in queries {
                 let at = |seconds| (seconds < 45).then(|| entry_at(seconds, "ev_0", "").at);
                 let query = LogQuery {
                     user_id: (user < 3).then(|| format!("u_{user}")),
@@ -55,7 +60,10 @@ fn records_are_found_as_the_model_finds_them() {
                     until: at(until),
                     before: at(before).map(|at| (at, record_id("ev_400"))),
                     limit,
-                    ..LogQuery::default()
+                    code: code(facets),
+                    tool: tool(facets),
+                    kind: kind_of(facets),
+                    ok_only: facets % 7 == 5 && code(facets).is_none(),
                 };
                 let found = store.records(&query).await.expect("it can be read");
                 let expected = Log::records(&model, &query).await;
@@ -63,6 +71,21 @@ fn records_are_found_as_the_model_finds_them() {
             }
         });
     });
+}
+
+/// Codes, tools and kinds of records and of queries: some are rare, and some are not there.
+fn code(number: usize) -> Option<ErrorCode> {
+    let codes = [ErrorCode::NotFound, ErrorCode::Timeout];
+    codes.get(number % 5).copied()
+}
+
+fn tool(number: usize) -> Option<String> {
+    (!number.is_multiple_of(3)).then(|| format!("notes.t{}", number % 3 + number / 25))
+}
+
+fn kind_of(number: usize) -> Option<RecordKind> {
+    let kinds = [RecordKind::Call, RecordKind::Denial, RecordKind::Config];
+    kinds.get(number % 4).copied()
 }
 
 /// A dump has everything, in the order of its kinds, as of the moment it began.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::ledger::{
-    Claim, ClaimRequest, DocumentKey, DocumentWrite, KeyChange, Outcome, Scope, TOMBSTONE,
+    Claim, ClaimRequest, DocumentKey, DocumentWrite, KeyChange, Outcome, Scope,
 };
 use countersign_contract::tool::Recovery;
 use proptest::collection::vec;
@@ -33,6 +33,9 @@ pub(super) enum Step {
         user: u8,
     },
     Sweep,
+    Dispose,
+    /// An operator says that the clock is right.
+    Trust,
     Advance(Duration),
 }
 
@@ -162,7 +165,7 @@ impl Written {
 pub(super) fn step() -> impl Strategy<Value = Step> {
     let advance = prop_oneof![
         4 => Just(HOUR),
-        1 => Just(TOMBSTONE),
+        1 => Just(720 * HOUR),
     ];
     prop_oneof![
         2 => place().prop_map(Step::Lookup),
@@ -174,6 +177,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (0..2_u8, 0..2_u8).prop_map(|(user, value)| Step::Find { user, value }),
         1 => (0..2_u8).prop_map(|user| Step::Claims { user }),
         2 => Just(Step::Sweep),
+        2 => Just(Step::Dispose),
+        1 => Just(Step::Trust),
         2 => advance.prop_map(Step::Advance),
     ]
 }

@@ -18,7 +18,7 @@ pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
     for name in &names {
         let is_known = declared.contains(name) || tool.arguments.contains_key(name);
         if !is_known {
-            let message = format!("{{{name}}} is no argument of the tool; declare it");
+            let message = format!("{{{name}}} is not an argument of the tool; declare it");
             place.key("request").key("path").complain(message);
         }
     }

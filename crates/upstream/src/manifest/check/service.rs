@@ -24,7 +24,7 @@ pub(super) fn check(upstream: &Upstream, place: &mut Checker<'_>) {
     for (at, host) in upstream.hosts.iter().enumerate() {
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
         if host.is_empty() || !host.bytes().all(is_host) {
-            let message = format!("{host:?} is no host name; write it without scheme and path");
+            let message = format!("{host:?} is not a host name; write it without scheme and path");
             place.key("hosts").item(at).complain(message);
         }
     }
@@ -152,13 +152,15 @@ fn child(program: &str, upstream: &Upstream, place: &mut Checker<'_>) {
     }
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     for name in upstream.env.keys().filter(|name| !is_name(name)) {
-        let message = format!("{name:?} is no name of an environment variable");
+        let message = format!("{name:?} is not the name of an environment variable");
         place.key("env").key(name).complain(message);
     }
     if let Some(name) = &upstream.user_env {
         let mut place = place.key("user_env");
         if !is_name(name) {
-            place.complain(format!("{name:?} is no name of an environment variable"));
+            place.complain(format!(
+                "{name:?} is not the name of an environment variable"
+            ));
         } else if upstream.shared {
             place.complain(
                 "a child that users share cannot have a token of each; leave one of them out",
@@ -170,10 +172,10 @@ fn child(program: &str, upstream: &Upstream, place: &mut Checker<'_>) {
 fn address(text: &str, upstream: &Upstream, place: &mut Checker<'_>) {
     let url = match Url::parse(text) {
         Ok(url) => url,
-        Err(error) => return place.complain(format!("{text:?} is no address: {error}")),
+        Err(error) => return place.complain(format!("{text:?} is not an address: {error}")),
     };
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return place.complain(format!("{text:?} is no address of http or https"));
+        return place.complain(format!("{text:?} is not an http or https address"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         // The text is not quoted: it holds a credential.
@@ -222,7 +224,7 @@ fn credential(auth: &Auth, upstream: &Upstream, place: &mut Checker<'_>) {
         Auth::Cookie { name, .. } => {
             let is_letter = |b: u8| b.is_ascii_graphic() && !b";=,\"".contains(&b);
             if name.is_empty() || !name.bytes().all(is_letter) {
-                let message = format!("{name:?} is no name of a cookie");
+                let message = format!("{name:?} is not a cookie name");
                 place.key("cookie").key("name").complain(message);
             }
         }
@@ -258,7 +260,7 @@ const RESERVED: [&str; 12] = [
 
 pub(super) fn header(name: &str, place: &mut Checker<'_>) {
     if !is_header(name) {
-        place.complain(format!("{name:?} is no name of a header"));
+        place.complain(format!("{name:?} is not a header name"));
     } else if !is_free_header(name) {
         place.complain(format!("the header {name} cannot be set"));
     }

@@ -28,14 +28,14 @@ pub(super) fn restore(
     accept_loss: bool,
 ) -> Result<Outcome, Failure> {
     if !file.is_file() {
-        return Err(Failure::new(format!(
-            "there is no backup {}",
-            file.display()
-        )));
+        return Err(
+            Failure::new(format!("the backup {} does not exist", file.display()))
+                .hint("give the path of a file that `countersign store backup` made"),
+        );
     }
     if same_file(file, path) {
-        return Err(Failure::new("the backup is the store itself")
-            .hint("leave FILE out to look at the store as it is"));
+        return Err(Failure::new("the backup and the store are the same file")
+            .hint("leave FILE out to check the store as it is"));
     }
     let folder = Folder::make(data)?;
     bring_keys(&folder, file, options)?;
@@ -96,7 +96,7 @@ fn open_part(folder: &Folder, part: &Path, options: &PlaceOptions) -> Result<Pla
         Some(OpenError::Damaged { what }) => not_whole(what),
         Some(OpenError::Installation(refused)) => {
             Failure::new(format!("the backup was made with other keys: {refused}"))
-                .hint("put the master.key and log.key that it was made with into the data folder; a master key from before a rotation goes into master.key.old")
+                .hint("copy the master.key and log.key of the backup into the data folder; save a master key from before a rotation as master.key.old")
         }
         Some(
             OpenError::InUse { .. }
@@ -124,7 +124,7 @@ fn bring_keys(folder: &Folder, file: &Path, options: &PlaceOptions) -> Result<()
     let text = fs::read_to_string(&path);
     let text = Zeroizing::new(text.map_err(|error| Failure::unreadable(path.display(), error))?);
     let kept: KeyFile = serde_json::from_str(&text)
-        .map_err(|_| Failure::new(format!("{} holds no keys", path.display())))?;
+        .map_err(|_| Failure::new(format!("{} has no keys", path.display())))?;
     if !has_master {
         let master = kept.master.map(Zeroizing::new);
         let master = master.ok_or_else(|| missing(folder, MASTER))?;
@@ -168,7 +168,7 @@ impl Part {
     fn check_closed(&self) -> Result<(), Failure> {
         match fs::metadata(with_suffix(&self.0, "-wal")) {
             Ok(rest) if rest.len() > 0 => {
-                let failure = Failure::new("the copy of the backup could not be closed");
+                let failure = Failure::new("the copy of the backup could not be completed");
                 Err(failure.hint("nothing was changed; try again"))
             }
             Ok(_) | Err(_) => Ok(()),
@@ -216,11 +216,9 @@ fn set_aside(path: &Path) -> Result<(), Failure> {
 }
 
 fn not_whole(what: &str) -> Failure {
-    Failure::new(format!(
-        "the backup is damaged or only a part of it: {what}"
-    ))
-    .hint("copy it again, or use another one; nothing was changed")
-    .not_verified()
+    Failure::new(format!("the backup is damaged or incomplete: {what}"))
+        .hint("nothing was changed; copy the backup again, or use another one")
+        .not_verified()
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {

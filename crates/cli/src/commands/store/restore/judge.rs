@@ -6,6 +6,7 @@ use countersign_evidence::checkpoint::Checkpoint;
 use crate::failure::Failure;
 use crate::journal::{CHECKPOINT, SIGNED};
 use crate::place::{Place, archive_failed, store_failed};
+use crate::progress::Bar;
 
 /// Findings about the log that a store is a copy of.
 pub(super) struct Judgement {
@@ -109,14 +110,20 @@ pub(super) fn verified(place: &Place, held: Option<String>) -> Result<(), Failur
         ..Verification::default()
     };
     let archive = place.archive();
-    let verified = archive.verify_all(&verification, |_, _| {});
-    let report = place.runtime.block_on(verified).map_err(archive_failed)?;
+    let bar = Bar::here(0, "records verified");
+    let verified = archive.verify_all(&verification, |progress, size| {
+        bar.set_length(size);
+        bar.set_position(progress.size);
+    });
+    let report = place.runtime.block_on(verified);
+    bar.finish_and_clear();
+    let report = report.map_err(archive_failed)?;
     let Some(finding) = report.findings.first() else {
         return Ok(());
     };
     Err(
         Failure::new(format!("the log is not valid: {}", finding.fault))
-            .hint("use another backup; nothing was changed")
+            .hint("nothing was changed; use another backup")
             .not_verified(),
     )
 }

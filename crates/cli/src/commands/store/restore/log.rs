@@ -126,7 +126,10 @@ pub(super) fn installation(place: &Place) -> Result<Installation, Failure> {
     let store = place.store();
     let found = place.runtime.block_on(store.installation());
     let found = found.map_err(store_failed)?;
-    found.ok_or_else(|| Failure::new("the store names no keys"))
+    found.ok_or_else(|| {
+        Failure::new("the store does not name the keys that it belongs to")
+            .hint("use a backup made by `countersign store backup`")
+    })
 }
 
 fn is_done(is_done: bool) -> Result<(), Failure> {
@@ -134,7 +137,7 @@ fn is_done(is_done: bool) -> Result<(), Failure> {
         return Ok(());
     }
     Err(
-        Failure::new("another process has changed the store meanwhile")
-            .hint("stop everything that uses the store, and run the command again"),
+        Failure::new("another process changed the store during the restore")
+            .hint("stop every process that uses the store, and run the command again"),
     )
 }

@@ -1,4 +1,4 @@
-//! `countersign serve --check`: who may call what under a policy, and what in it looks like a mistake.
+//! `countersign policy check` and `countersign serve --check`: who may call what under a policy, and what in it looks like a mistake.
 
 use std::io::Write as _;
 
@@ -11,6 +11,7 @@ use crate::catalog;
 use crate::commands::counted;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::policy;
 use crate::table::Table;
 use crate::terminal::Terminal;
 
@@ -25,6 +26,8 @@ pub(crate) fn check(
 ) -> Result<Exit, Failure> {
     let entries = catalog::declared(loaded)?.list();
     let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+    let fits = policy.fits(&specs);
+    fits.map_err(|error| policy::refused(loaded, error))?;
     let review = policy.review(&specs);
     if terminal.is_for_programs() {
         write_json(terminal, &review)?;
@@ -32,6 +35,7 @@ pub(crate) fn check(
     }
     for table in tables(&review) {
         if !table.is_empty() {
+            let table = table.on(terminal);
             writeln!(terminal.data(), "{table}\n")?;
         }
     }
@@ -40,7 +44,7 @@ pub(crate) fn check(
     }
     let (callable, all) = (review.callable(), review.tools.len());
     let found = format!(
-        "the policy {} can be used; {callable} of {all} tools can be called",
+        "policy {} is valid; {callable} of {all} tools can be called",
         review.policy
     );
     if review.warnings.is_empty() {
@@ -52,7 +56,7 @@ pub(crate) fn check(
     Ok(Exit::Ok)
 }
 
-fn tables(review: &Review) -> [Table; 4] {
+fn tables(review: &Review) -> [Table; 5] {
     let mut tools = Table::new(["TOOL", "EFFECT", "CONFIRMED", "AGENTS", "NEEDS"]);
     for tool in &review.tools {
         let confirmed = if tool.confirmed { "yes" } else { "-" };
@@ -67,6 +71,14 @@ fn tables(review: &Review) -> [Table; 4] {
             rule.scopes.join(" or ")
         };
         rules.row([&rule.pattern, &scopes, &named(&rule.tools)]);
+    }
+    let mut conditions = Table::new(["CONDITION", "LINE", "THEN", "WHEN", "TOOLS"]);
+    for rule in &review.conditions {
+        let observed = format!("{} (observed)", rule.then);
+        let then = if rule.enforced { rule.then } else { &observed };
+        let when = rule.when.as_deref().unwrap_or("always");
+        let line = rule.line.to_string();
+        conditions.row([&rule.name, &line, then, when, &named(&rule.tools)]);
     }
     let mut agents = Table::new(["AGENT", "EFFECTS", "MAY CALL, WITH EVERY SCOPE"]);
     for agent in &review.agents {
@@ -83,13 +95,13 @@ fn tables(review: &Review) -> [Table; 4] {
             &named(&scope.enough_for),
         ]);
     }
-    [tools, rules, agents, scopes]
+    [tools, rules, conditions, agents, scopes]
 }
 
 /// `tools:call and (notes:write or admin)`.
 fn needs(tool: &ReviewedTool) -> String {
     if !tool.callable {
-        return "nobody may call it: no rule".to_owned();
+        return "no caller: no rule allows it".to_owned();
     }
     if tool.needs.is_empty() {
         return "no scope".to_owned();

@@ -1,0 +1,80 @@
+//! `bind --dialect`: a model's whole text, with its calls written in it.
+
+use std::io::Write as _;
+use std::str::FromStr;
+
+use countersign::contract::BindStatus;
+use countersign::dialect::ProviderCall;
+use countersign::dialect::written::{self, TextFormat};
+use countersign_args::{Binder, Bound, Reading};
+
+use super::lines;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+
+/// How calls are written in a text: `text` where its marks say so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextDialect(Option<TextFormat>);
+
+impl FromStr for TextDialect {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "text" => Ok(Self(None)),
+            name => match name.parse() {
+                Ok(format) => Ok(Self(Some(format))),
+                Err(error) => Err(format!("{error}, or text")),
+            },
+        }
+    }
+}
+
+/// Binds every call of a text; `binder` knows the declaration of a tool by its name.
+pub(super) fn bind_calls(
+    terminal: &mut Terminal,
+    text: &str,
+    TextDialect(format): TextDialect,
+    reading: &Reading,
+    binder: &dyn Fn(&str) -> Result<Binder, Failure>,
+) -> Result<Exit, Failure> {
+    let read = written::read(text, format).map_err(anyhow::Error::new)?;
+    let mut exit = Exit::Ok;
+    for call in &read.calls {
+        let bound = bound(call, &binder(&call.name)?, reading);
+        if !bound.is_executable() {
+            exit = Exit::Refused;
+        }
+        if terminal.is_for_programs() {
+            let line = lines::line_of(&bound);
+            let name = serde_json::Value::from(call.name.as_str());
+            // A line is an object with at least one member.
+            let rest = line.strip_prefix('{').unwrap_or_default();
+            writeln!(terminal.data(), "{{\"name\":{name},{rest}")?;
+        } else {
+            terminal.say(&call.name)?;
+            super::show(terminal, &bound)?;
+        }
+    }
+    if read.truncated {
+        exit = Exit::Refused;
+        terminal.say("the text ends inside thinking or inside a call")?;
+    } else if read.calls.is_empty() {
+        exit = Exit::Refused;
+        terminal.say("there is no call in the text")?;
+    }
+    Ok(exit)
+}
+
+/// Binds one call; what was cut off does not run, whatever it looks like.
+fn bound(call: &ProviderCall, binder: &Binder, reading: &Reading) -> Bound {
+    let mut bound = binder.bind_with(&call.arguments.text, reading);
+    if let Some(refusal) = call.refusal() {
+        bound.status = BindStatus::Incomplete;
+        let mut issues = refusal.details.issues;
+        issues.append(&mut bound.issues);
+        bound.issues = issues;
+    }
+    bound
+}

@@ -1,0 +1,414 @@
+//! A dispute: from an order to its payment, for somebody who is no engineer, and as one file that a stranger verifies.
+
+use std::io::{Cursor, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use super::verifier_page::Offline;
+use super::world::{Person, World};
+
+/// A purchase up to the payment that its buyer has confirmed; gives the id of the order.
+fn purchase(world: &World) -> String {
+    let items = json!([{"sku": "SKU-0002-01", "quantity": 3}]);
+    let berlin = json!({"country": "DE", "postal_code": "10115"});
+    let call = |tool: &str, arguments: Value| sent(world, tool, &arguments);
+    let evidence = |reply: &Value| reply["evidence"]["snapshot_id"].clone();
+    let quote = evidence(&call(
+        "pricing.get_realtime_quote",
+        json!({"items": items, "currency": "EUR"}),
+    ));
+    let ways = call(
+        "shipping.quote_options",
+        json!({"items": items, "destination": berlin, "currency": "EUR"}),
+    );
+    let (shipping, option) = (
+        evidence(&ways),
+        ways["data"]["options"][0]["option_id"].clone(),
+    );
+    let tax = evidence(&call(
+        "tax.estimate_duties_and_taxes",
+        json!({"quote_snapshot_id": quote,
+        "shipping_snapshot_id": shipping, "shipping_option_id": option, "destination": berlin}),
+    ));
+    let compliance = evidence(&call(
+        "compliance.check_item",
+        json!({"items": items, "destination": berlin}),
+    ));
+    let cart = call("cart.create", json!({"currency": "EUR"}))["data"]["cart_id"].clone();
+    call(
+        "cart.add_item",
+        json!({"cart_id": cart, "sku": "SKU-0002-01", "quantity": 3}),
+    );
+    call(
+        "checkout.select_shipping_option",
+        json!({"cart_id": cart, "shipping_snapshot_id": shipping,
+        "shipping_option_id": option}),
+    );
+    let total = evidence(&call(
+        "checkout.compute_total",
+        json!({"cart_id": cart, "quote_snapshot_id": quote,
+        "tax_snapshot_id": tax, "compliance_snapshot_id": compliance}),
+    ));
+    let bundle = evidence(&call(
+        "evidence.create_snapshot",
+        json!({"snapshot_ids": [quote, shipping, tax, compliance, total]}),
+    ));
+    let order = call(
+        "checkout.create_draft_order",
+        json!({"cart_id": cart, "evidence_snapshot_id": bundle}),
+    );
+    let order = &order["data"];
+    let id = order["draft_order_id"].clone();
+    call(
+        "checkout.lock_price_and_stock",
+        json!({"draft_order_id": id}),
+    );
+    let amount = &order["pricing_breakdown"]["total"]["amount"];
+    let intent = json!({"draft_order_id": id, "amount": amount, "currency": "EUR"});
+    let asked = call("payment.create_payment_intent", intent.clone());
+    let approval = asked["error"]["details"]["approval_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{asked}"));
+    world.run(&["approvals", "approve", approval]);
+    let paid = call("payment.create_payment_intent", intent);
+    assert_eq!(paid["data"]["status"], "requires_user_action", "{paid}");
+    id.as_str().unwrap().to_owned()
+}
+
+/// A call on behalf of the buyer, with a key of its own.
+fn sent(world: &World, tool: &str, arguments: &Value) -> Value {
+    let key = format!("{tool}-{}", arguments.to_string().len());
+    let body = json!({"arguments": arguments, "user_id": "u_anna", "idempotency_key": key});
+    let reply = world.call(tool, &body, None);
+    let may_wait = tool.starts_with("payment");
+    assert!(reply["ok"] == true || may_wait, "{tool}: {reply}");
+    reply
+}
+
+fn json_of(world: &World, words: &[&str]) -> Value {
+    serde_json::from_str(&world.run(&[words, &["--json"]].concat())).unwrap()
+}
+
+/// N5, F10: an order leads to what it rests on, to the payment, to the question and the answer, and to whoever looked; nothing
+/// sealed is told without a reason. Records of other tools make a case as well.
+#[test]
+fn an_order_is_told_from_quote_to_payment() {
+    let world = World::start(&[]);
+    let order = purchase(&world);
+    world.call(
+        "notes.add",
+        &json!({"arguments": {"text": "tea"}, "user_id": "u_anna"}),
+        None,
+    );
+    let told = json_of(&world, &["case", &order]);
+    let steps = told["story"]["steps"].as_array().unwrap();
+    let has = |tool: &str, part: &str, title: &str| {
+        let found = steps
+            .iter()
+            .filter(|step| step["tool"] == tool && step["title"] == title);
+        assert!(
+            found.clone().any(|step| step["part"] == part),
+            "{tool} {part} {title}: {steps:#?}"
+        );
+    };
+    has("pricing.get_realtime_quote", "ground", "Price quote");
+    has(
+        "tax.estimate_duties_and_taxes",
+        "ground",
+        "Estimate of duties and taxes",
+    );
+    has("checkout.create_draft_order", "named", "Draft order");
+    has(
+        "checkout.lock_price_and_stock",
+        "followed",
+        "Hold on price and stock",
+    );
+    has(
+        "payment.create_payment_intent",
+        "followed",
+        "The user was asked to confirm",
+    );
+    has(
+        "payment.create_payment_intent",
+        "followed",
+        "The question was answered: yes",
+    );
+    has(
+        "payment.create_payment_intent",
+        "followed",
+        "Preparation of the payment",
+    );
+    assert!(!steps.iter().any(|step| step["tool"] == "notes.add"));
+    assert!(!told.to_string().contains("Earbuds") && !told["story"].to_string().contains("EUR"));
+    assert_eq!(told["story"]["looks"], json!([]));
+    let rules = told["story"]["rules"].as_array().unwrap();
+    let tax = rules
+        .iter()
+        .find(|rule| rule["name"] == "Duties and taxes")
+        .unwrap();
+    assert!(tax["label"].as_str().unwrap().starts_with("20"), "{tax}");
+
+    names_lead_to_it(&world, &order, steps);
+    content_is_told_with_a_reason(&world, &order);
+    other_tools_make_a_case(&world);
+}
+
+fn names_lead_to_it(world: &World, order: &str, steps: &[Value]) {
+    // The payment and its call lead to the same case, and the record of the order leads on.
+    let payment = steps
+        .iter()
+        .find(|step| step["title"] == "Preparation of the payment" && step["tone"] == "ok");
+    let payment = payment.unwrap()["id"].as_str().unwrap();
+    let again = json_of(world, &["case", payment]);
+    assert_eq!(
+        again["case"]["things"],
+        json!([]),
+        "it is known from sealed content only"
+    );
+    assert_eq!(
+        again["story"]["steps"].as_array().unwrap().len(),
+        steps.len()
+    );
+    let shown = json_of(world, &["evidence", "show", order]);
+    let later: Vec<&str> = shown["later"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["event"].as_str())
+        .collect();
+    assert!(
+        later.contains(&"asked") && later.contains(&"approved"),
+        "{shown}"
+    );
+}
+
+fn content_is_told_with_a_reason(world: &World, order: &str) {
+    let opened = json_of(world, &["case", order, "--reason", "dispute 4711"]);
+    let opened = opened["story"].as_object().unwrap();
+    let total = opened["facts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|fact| fact["label"] == "Total")
+        .unwrap();
+    assert!(
+        total["value"].as_str().unwrap().starts_with("EUR ")
+            && total["value"].as_str().unwrap().contains('.')
+    );
+    let asked = opened["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|step| step["title"] == "The user was asked to confirm");
+    assert!(
+        asked.unwrap()["shown"]["lines"]
+            .to_string()
+            .contains("Total"),
+        "{asked:?}"
+    );
+    let looks = opened["looks"].as_array().unwrap();
+    assert_eq!(looks.len(), 1, "this very access is there");
+    assert_eq!(looks[0]["by"], "the operator tester");
+    let text = world.run(&["case", order]);
+    assert!(
+        text.contains("Hold on price and stock") && text.contains("Confirmed by"),
+        "{text}"
+    );
+}
+
+fn other_tools_make_a_case(world: &World) {
+    // A tool that knows nothing of orders.
+    let note = world.call("notes.add", &json!({"arguments": {"text": "tea"}}), None);
+    let note = json_of(world, &["case", note["request_id"].as_str().unwrap()]);
+    assert_eq!(
+        note["story"]["steps"][0]["title"],
+        "Call of the tool notes.add"
+    );
+}
+
+/// N5: the page tells it in both languages, opens nothing without a reason and a right, and names no order of somebody else.
+#[test]
+fn the_page_of_a_case_is_for_people() {
+    let world = World::start(&[]);
+    let order = purchase(&world);
+    let mut person = world.operator();
+    let (head, page) = person.get(&format!("/cases/{order}"));
+    assert_eq!(head.status, 200, "{page}");
+    assert!(page.len() <= 100_000, "{} bytes", page.len());
+    assert!(
+        page.contains("Preparation of the payment")
+            && page.contains("Nobody has opened")
+            && !page.contains("EUR ")
+    );
+    let (head, chinese) =
+        person.with_header("accept-language", "zh-CN", &format!("/cases/{order}"));
+    assert!(
+        head.status == 200 && chinese.contains("准备付款"),
+        "{chinese}"
+    );
+    let (_, twin) = person.get(&format!("/cases/{order}.json"));
+    let twin: Value = serde_json::from_str(&twin).unwrap();
+    assert_eq!(twin["case"]["things"], json!([order]));
+    let (head, page) = person.get(&format!("/search?q={order}"));
+    assert_eq!(
+        (head.status, head.of("location")),
+        (303, &*format!("/cases/{}", order.replace('_', "%5F"))),
+        "{page}"
+    );
+    let (head, _) = person.send(&format!("/cases/{order}/open"), &[("reason", " ")]);
+    assert_eq!(head.status, 400);
+    let (head, page) = person.send(
+        &format!("/cases/{order}/open"),
+        &[("reason", "dispute 4711")],
+    );
+    assert_eq!(head.status, 200, "{page}");
+    assert!(
+        page.contains("EUR ") && page.contains("opened records for an export"),
+        "{page}"
+    );
+    assert!(page.len() <= 200_000, "{} bytes", page.len());
+
+    // Somebody else, and somebody who may not open anything.
+    let bob = world.run(&["keys", "create", "--user", "bob"]);
+    let anna = world.run(&["keys", "create", "--user", "u_anna"]);
+    let stranger = signed_in(&world, &bob);
+    assert_eq!(stranger.get(&format!("/cases/{order}")).0.status, 404);
+    let mut anna = signed_in(&world, &anna);
+    assert_eq!(anna.get(&format!("/cases/{order}")).0.status, 200);
+    let (head, refused) = anna.send(&format!("/cases/{order}/open"), &[("reason", "mine")]);
+    assert_eq!(head.status, 403, "{refused}");
+}
+
+fn signed_in<'w>(world: &'w World, key: &str) -> Person<'w> {
+    let mut person = Person::new(world);
+    let (head, _) = person.post("/sign-in", &[("key", key)]);
+    assert_eq!(head.status, 303);
+    person.keep(&head);
+    person
+}
+
+/// N5, A22: one ZIP, which only its owner can read; the verifier in it, opened without a network, says that the bundle in it is valid, by the
+/// key of the log, and not valid when a byte was changed. The page has the same file behind a button.
+#[test]
+fn a_dispute_is_one_zip() {
+    let world = World::start(&[]);
+    let order = purchase(&world);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dispute.zip");
+    world.run(&[
+        "case",
+        &order,
+        "--reason",
+        "dispute 4711",
+        "--zip",
+        file.to_str().unwrap(),
+    ]);
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let inside = unpacked(&file, folder.path());
+    let key = std::fs::read_to_string(world.data("log.pub")).unwrap();
+    it_is_verified_offline(&inside, key.trim());
+    let proofs = folder.path().join("proofs.zip");
+    world.run(&["case", &order, "--zip", proofs.to_str().unwrap()]);
+    let bytes = std::fs::read(&proofs).unwrap();
+    let canary = b"Earbuds";
+    assert!(
+        !bytes.windows(canary.len()).any(|window| window == canary),
+        "nothing is opened without a reason"
+    );
+    the_page_has_it_behind_a_button(&world, &order, folder.path(), key.trim());
+}
+
+fn it_is_verified_offline(inside: &Path, key: &str) {
+    let offline = Offline::open(&inside.join("verify.html"));
+    let report = offline.check(&inside.join("bundle.json"), "", "");
+    assert_eq!(report["verdict"], "consistent", "{report}");
+    let report = offline.check(&inside.join("bundle.json"), key, "");
+    assert_eq!(
+        (&report["verdict"], &report["findings"]),
+        (&json!("valid"), &json!([]))
+    );
+    assert!(
+        report["records"].as_array().unwrap().len() >= 10,
+        "{report}"
+    );
+    let text = std::fs::read_to_string(inside.join("bundle.json")).unwrap();
+    let altered = text.replacen("EUR", "USD", 1);
+    assert_ne!(text, altered);
+    std::fs::write(inside.join("altered.json"), altered).unwrap();
+    let report = offline.check(&inside.join("altered.json"), key, "");
+    assert_eq!(report["verdict"], "invalid", "{report}");
+    assert!(
+        report["findings"][0]["id"]
+            .as_str()
+            .unwrap()
+            .starts_with("ev_"),
+        "{report}"
+    );
+    offline.assert_silent();
+    for (page, words) in [
+        ("case.html", "Preparation of the payment"),
+        ("case.zh.html", "准备付款"),
+    ] {
+        offline
+            .browser
+            .open(&format!("file://{}", inside.join(page).display()));
+        offline
+            .browser
+            .until(&format!("document.body.innerText.includes('{words}')"));
+        offline
+            .browser
+            .until("document.body.innerText.includes('EUR ')");
+        assert_eq!(offline.browser.complaints(), [""; 0], "{page}");
+    }
+    assert!(
+        std::fs::read_to_string(inside.join("README.txt"))
+            .unwrap()
+            .contains("如何核验")
+    );
+}
+
+fn the_page_has_it_behind_a_button(world: &World, order: &str, folder: &Path, key: &str) {
+    let down = folder.join("down");
+    std::fs::create_dir(&down).unwrap();
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    browser.devtools(
+        "Browser.setDownloadBehavior",
+        &json!({"behavior": "allow", "downloadPath": down}),
+    );
+    browser.open(&format!("{}/cases/{order}", world.url));
+    browser.write("#reason", "dispute 4711");
+    browser.click("#zip");
+    let zip = down.join(format!("case-{order}.zip"));
+    // The watchdog of the world ends a wait that has no end.
+    while !zip.exists() {
+        std::thread::yield_now();
+    }
+    let again = unpacked(&zip, &down);
+    let text = std::fs::read(again.join("bundle.json")).unwrap();
+    let report = countersign_evidence::bundle::Bundle::parse(text).unwrap();
+    assert!(report.verify(Some(&key.parse().unwrap()), None).is_valid());
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// Unpacks a case, as whoever gets it does; gives the folder in it.
+fn unpacked(file: &Path, to: &Path) -> std::path::PathBuf {
+    let bytes = std::fs::read(file).unwrap();
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let mut folder = to.to_owned();
+    for at in 0..archive.len() {
+        let mut inner = archive.by_index(at).unwrap();
+        let path = to.join(inner.enclosed_name().unwrap());
+        path.parent().unwrap().clone_into(&mut folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut content = Vec::new();
+        inner.read_to_end(&mut content).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    folder
+}

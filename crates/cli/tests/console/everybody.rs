@@ -1,0 +1,147 @@
+//! Pages for everybody: nothing serious for those who cannot see or do not use a mouse.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use super::world::{PAGES, World};
+
+/// axe-core, which `cargo xtask test` installs.
+fn axe() -> String {
+    let folder = std::env::var_os("COUNTERSIGN_TEST_AXE").map(PathBuf::from);
+    let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-axe");
+    let folder = folder.unwrap_or_else(|| PathBuf::from(usual));
+    let file = folder.join("node_modules/axe-core/axe.min.js");
+    let text = std::fs::read_to_string(&file);
+    text.unwrap_or_else(|error| {
+        panic!(
+            "{}: {error}; `cargo xtask test` installs it",
+            file.display()
+        )
+    })
+}
+
+/// Every page of a server at which something happened, for its operator.
+pub(crate) fn all_pages(world: &World) -> Vec<String> {
+    let in_session = json!({"arguments": {"text": "one"}, "session_id": "s-1"});
+    world.call("notes.add", &in_session, None);
+    let newest = world.newest_call();
+    let ask = |keep: u32| {
+        let asked = world.call("notes.clear", &json!({"arguments": {"keep": keep}}), None);
+        asked["error"]["details"]["approval_id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let (asked, _) = (ask(7), ask(8));
+    let mut pages: Vec<String> = PAGES.iter().map(ToString::to_string).collect();
+    pages.extend([
+        format!("/calls/{}", newest["evidence"].as_str().unwrap()),
+        format!("/cases/{}", newest["evidence"].as_str().unwrap()),
+        "/calls?code=INVALID_ARGUMENT".to_owned(),
+        "/sessions/s-1".to_owned(),
+        format!("/approvals/{asked}"),
+        "/approvals?state=denied".to_owned(),
+        "/tools/notes.add".to_owned(),
+        "/tools/shipping.quote_options".to_owned(),
+        "/errors/CONFLICT".to_owned(),
+        "/docs/approvals".to_owned(),
+        "/search?q=nothing".to_owned(),
+        "/calls/no-such-call".to_owned(),
+    ]);
+    pages
+}
+
+/// B17: axe-core finds nothing serious or critical on any page, in dark and in light.
+#[test]
+fn nothing_serious_for_those_who_cannot_see() {
+    let world = World::start(&[]);
+    world.busy();
+    let mut pages = all_pages(&world);
+    pages.push(format!("/approvals?shape={}", world.shape()));
+    let axe = axe();
+    for dark in [false, true] {
+        let browser = Browser::start((1280, 900), dark);
+        let mut found = Vec::new();
+        let mut look = |page: &str| {
+            browser.until("document.readyState === 'complete'");
+            browser.eval_script(&axe);
+            let violations = browser.later(
+                "axe.run(document, {resultTypes: ['violations']}).then(result => result.violations.map(v => [v.id, v.impact, v.nodes.map(n => n.html.slice(0, 200))]))",
+            );
+            let grave = |it: &&Value| it[1] == "serious" || it[1] == "critical";
+            let violations = violations.as_array().unwrap().clone();
+            found.extend(
+                violations
+                    .iter()
+                    .filter(grave)
+                    .map(|it| format!("{page}: {it}")),
+            );
+        };
+        browser.open(&format!("{}/sign-in?next=/", world.url));
+        look("/sign-in");
+        browser.open(&world.run(&["console"]));
+        browser.until("document.querySelector('.me b')");
+        for page in &pages {
+            browser.open(&format!("{}{page}", world.url));
+            look(page);
+        }
+        browser.open(&format!("{}/", world.url));
+        browser.press("?");
+        browser.until("document.querySelector('#keys').open");
+        look("the keys");
+        assert_eq!(found, [""; 0], "dark: {dark}");
+    }
+}
+
+/// B17: what there is to do, without a mouse.
+#[test]
+fn the_keyboard_is_enough() {
+    let world = World::start(&[]);
+    world.busy();
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    browser.open(&format!("{}/calls", world.url));
+    browser.until("document.querySelectorAll('#rows tr').length > 3");
+    for (key, row) in [("j", 0), ("j", 1), ("j", 2), ("k", 1)] {
+        browser.press(key);
+        browser.until(&format!(
+            "[...document.querySelectorAll('#rows tr')].indexOf(document.querySelector('tr.here')) === {row}"
+        ));
+    }
+    browser.press("/");
+    browser.until("document.activeElement.id === 'search'");
+    browser.press("j");
+    browser.until("document.querySelector('#search').value === 'j'");
+    browser.press("\u{E00C}");
+    browser.press("?");
+    browser.until("document.querySelector('#keys').open");
+    browser.press("?");
+    browser.until("!document.querySelector('#keys').open");
+    browser.press("g");
+    browser.press("t");
+    browser.until("location.pathname === '/tools'");
+    browser.press(".");
+    browser.until("location.pathname === '/tools.json'");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// B17: a list of calls that somebody looks at often has a name in their browser.
+#[test]
+fn views_are_saved() {
+    let world = World::start(&[]);
+    world.busy();
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&format!("{}/calls?code=INVALID_ARGUMENT", world.url));
+    browser.write("[data-views] input", "<b>mistakes</b>");
+    browser.click("[data-views] form button");
+    browser.until("document.querySelector('[data-views] li a')?.innerText === '<b>mistakes</b>'");
+    browser.open(&format!("{}/calls", world.url));
+    browser.click("[data-views] li a");
+    browser.until("location.search === '?code=INVALID_ARGUMENT' && document.querySelectorAll('#rows tr').length === 1");
+    browser.click("[data-views] li button");
+    browser.until("!document.querySelector('[data-views] li')");
+    assert_eq!(browser.complaints(), [""; 0]);
+}

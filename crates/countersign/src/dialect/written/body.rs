@@ -1,0 +1,454 @@
+//! What stands between the marks of a call.
+
+use countersign_args::{ElementCall, element_call};
+
+use super::format::{Body, Row, TextFormat};
+use super::object::{Object, json};
+use super::{DecodeError, Reader, Step};
+
+/// Maximum length of what stands between a mark and the arguments: a name, or the header of a message.
+const HEAD_MAX: usize = 512;
+
+/// Returns the place of a mark near the start of a text: `Err(true)` if the text ends before it can come.
+fn near(text: &str, mark: &str) -> Result<usize, bool> {
+    let mut end = text.len().min(HEAD_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let head = text.get(..end).unwrap_or_default();
+    head.find(mark).ok_or(end == text.len())
+}
+
+impl Reader<'_> {
+    /// Reads the call whose mark starts at `start` and ends at `behind`. Returns the byte behind the call; `None` if the
+    /// mark is prose.
+    pub(super) fn body(&mut self, row: &Row, start: usize, behind: usize) -> Step {
+        match row.body {
+            Body::Wrapped => self.wrapped(row, start, behind),
+            Body::Element => self.element(row, start),
+            Body::Code => self.code(row, behind),
+            Body::Mistral => self.mistral(row, behind),
+            Body::Separated(separator) => self.separated(row, behind, separator),
+            Body::Harmony => self.harmony(row, start, behind),
+            Body::Gemma => self.gemma(row, behind),
+            Body::React => self.react(row, start, behind),
+        }
+    }
+
+    /// Returns the first byte of a mark that closes a call, and the byte behind it.
+    pub(super) fn closed(&self, row: &Row, from: usize) -> Option<(usize, usize)> {
+        let rest = self.from(from);
+        let found = row.close.iter().filter_map(|close| {
+            let at = memchr::memmem::find(rest.as_bytes(), close.as_bytes())?;
+            Some((from + at, from + at + close.len()))
+        });
+        found.min()
+    }
+
+    /// Returns the byte behind the closing mark, if it is the next thing here.
+    pub(super) fn behind_close(&self, row: &Row, at: usize) -> usize {
+        let white = self.white(at);
+        let rest = self.from(white);
+        let close = row.close.iter().find(|close| rest.starts_with(**close));
+        close.map_or(at, |close| white + close.len())
+    }
+
+    pub(super) fn white(&self, at: usize) -> usize {
+        let rest = self.from(at);
+        at + rest.len() - rest.trim_start().len()
+    }
+
+    fn wrapped(&mut self, row: &Row, start: usize, behind: usize) -> Step {
+        // The bracket of `functools[` belongs to the list.
+        let behind = behind - usize::from(row.open.ends_with('['));
+        let at = self.white(behind);
+        let rest = self.from(at);
+        let wants = |format| self.format.is_none_or(|told| told == format);
+        match rest.chars().next() {
+            None => {
+                self.written.truncated = true;
+                Ok(Some(self.text.len()))
+            }
+            Some('{' | '[') if wants(TextFormat::Hermes) => self.objects(row, at),
+            Some('<') if wants(TextFormat::QwenCoder) || wants(TextFormat::Invoke) => {
+                match element_call(self.from(start)) {
+                    Some(call) => self.element_of(row, start, call),
+                    None => Ok(None),
+                }
+            }
+            Some(c) if (c.is_alphabetic() || c == '_') && wants(TextFormat::Glm) => {
+                match element_call(self.from(start)) {
+                    Some(call) => self.element_of(row, start, call),
+                    // A name that the text ends in.
+                    None if rest.len() <= HEAD_MAX && is_name(rest.trim_end()) => {
+                        self.cut(rest.trim(), "")
+                    }
+                    None => Ok(None),
+                }
+            }
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// Adds a call that the text ends inside of.
+    fn cut(&mut self, name: &str, arguments: &str) -> Step {
+        self.add_cut(name, arguments)?;
+        Ok(Some(self.text.len()))
+    }
+
+    fn element(&mut self, row: &Row, start: usize) -> Step {
+        if let Some(call) = element_call(self.from(start)) {
+            return self.element_of(row, start, call);
+        }
+        // `<function=f>{…}</function>`
+        let rest = self.from(start);
+        let tag = match near(rest, ">") {
+            Ok(tag) => tag,
+            Err(true) => return self.cut("", ""),
+            Err(false) => return Ok(None),
+        };
+        let name = name_of_tag(rest);
+        let at = self.white(start + tag + 1);
+        if !self.from(at).starts_with('{') || !is_name(name) {
+            return Ok(None);
+        }
+        self.named_json(row, name, at)
+    }
+
+    fn element_of(&mut self, row: &Row, start: usize, call: ElementCall<'_>) -> Step {
+        let rest = self.from(start);
+        match call {
+            ElementCall::Whole { name, end } => {
+                if !is_name(name) {
+                    return Ok(None);
+                }
+                self.add(name, self.between(start, start + end))?;
+                Ok(Some(start + end))
+            }
+            ElementCall::Cut => self.cut(name_of_tag(rest), rest),
+            ElementCall::Broken if !is_name(name_of_tag(rest)) => Ok(None),
+            // The binder says what is wrong with it.
+            ElementCall::Broken => {
+                let (_, end) = self.closed(row, start).unwrap_or((0, self.text.len()));
+                self.add(name_of_tag(rest), self.between(start, end))?;
+                Ok(Some(end))
+            }
+        }
+    }
+
+    /// Adds a call whose name is known and whose arguments are JSON that starts here.
+    fn named_json(&mut self, row: &Row, name: &str, at: usize) -> Step {
+        if let Some((raw, end)) = json(self.from(at)) {
+            self.add(name, raw)?;
+            return Ok(Some(self.behind_close(row, at + end)));
+        }
+        let Some((end, behind)) = self.closed(row, at) else {
+            return self.cut(name, self.from(at));
+        };
+        self.add(name, self.between(at, end).trim())?;
+        Ok(Some(behind))
+    }
+
+    fn mistral(&mut self, row: &Row, behind: usize) -> Step {
+        let at = self.white(behind);
+        let rest = self.from(at);
+        if rest.is_empty() {
+            return self.cut("", "");
+        }
+        if rest.starts_with(['[', '{']) {
+            return self.objects(row, at);
+        }
+        let length = rest.find(['[', '{']).unwrap_or(rest.len());
+        let name = rest.get(..length).unwrap_or_default().trim();
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let mut at = at + length;
+        if let Some(id) = self.from(at).strip_prefix("[CALL_ID]") {
+            let length = id.find('[').unwrap_or(id.len());
+            at += "[CALL_ID]".len() + length;
+        }
+        if self.from(at).starts_with("[ARGS]") {
+            at += "[ARGS]".len();
+        }
+        let at = self.white(at);
+        if !self.from(at).starts_with('{') {
+            return self.cut(name, self.from(at));
+        }
+        self.named_json_until(row, name, at, "[TOOL_CALLS]")
+    }
+
+    /// The same as `named_json`, where the next call also ends this one.
+    fn named_json_until(&mut self, row: &Row, name: &str, at: usize, next: &str) -> Step {
+        if json(self.from(at)).is_some() {
+            return self.named_json(row, name, at);
+        }
+        let following = self.from(at).find(next).map(|offset| at + offset);
+        match following {
+            Some(end) => {
+                self.add(name, self.between(at, end).trim())?;
+                Ok(Some(end))
+            }
+            None => self.named_json(row, name, at),
+        }
+    }
+
+    fn separated(&mut self, row: &Row, behind: usize, separator: &str) -> Step {
+        let rest = self.from(behind);
+        let length = match near(rest, separator) {
+            Ok(length) => length,
+            Err(true) => return self.cut("", ""),
+            Err(false) => return Ok(None),
+        };
+        let header = rest.get(..length).unwrap_or_default().trim();
+        let mut at = behind + length + separator.len();
+        let (name, id) = match header {
+            // `function<sep>name`, then the arguments in a code block.
+            "function" => {
+                let line = self.from(at);
+                let length = line.find('\n').unwrap_or(line.len());
+                at += length;
+                (line.get(..length).unwrap_or_default().trim(), None)
+            }
+            header => {
+                let name = header.strip_prefix("functions.").unwrap_or(header);
+                match name.rsplit_once(':') {
+                    Some((name, index)) if index.bytes().all(|b| b.is_ascii_digit()) => {
+                        (name, Some(header))
+                    }
+                    _ => (name, None),
+                }
+            }
+        };
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let at = self.fence(at);
+        let before = self.written.calls.len();
+        let end = self.named_json(row, name, at)?;
+        if let Some(call) = self.written.calls.get_mut(before) {
+            call.id = id.map(str::to_owned);
+        }
+        // The end of the code block stands before the closing mark.
+        let Some(end) = end else { return Ok(None) };
+        let fence = self.white(end);
+        let behind = fence
+            + if self.from(fence).starts_with("```") {
+                3
+            } else {
+                0
+            };
+        Ok(Some(if behind > fence {
+            self.behind_close(row, behind)
+        } else {
+            end
+        }))
+    }
+
+    /// Returns the first byte behind white space and the head of a code block.
+    fn fence(&self, at: usize) -> usize {
+        let at = self.white(at);
+        match self.from(at).strip_prefix("```") {
+            Some(rest) => {
+                let word = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+                self.white(at + 3 + rest.len() - word.len())
+            }
+            None => at,
+        }
+    }
+
+    /// Reads a message with its header. Thinking that does not end was cut off; a message to nobody is prose.
+    fn harmony(&mut self, row: &Row, start: usize, behind: usize) -> Step {
+        const MESSAGE: &str = "<|message|>";
+        let header_start = if row.open.ends_with('=') {
+            start
+        } else {
+            behind
+        };
+        let rest = self.from(header_start);
+        let length = match near(rest, MESSAGE) {
+            Ok(length) => length,
+            Err(true) => return self.cut("", ""),
+            Err(false) => return Ok(None),
+        };
+        // A recipient may stand before the channel as well.
+        let before = self.between(self.at, start);
+        let before = match before.rfind("<|start|>") {
+            Some(at) if before.len() - at <= HEAD_MAX => before.get(at..).unwrap_or_default(),
+            _ => "",
+        };
+        let header = rest.get(..length).unwrap_or_default();
+        let at = header_start + length + MESSAGE.len();
+        let recipient = [header, before].into_iter().find_map(|part| {
+            let to = part.split_once("to=")?.1;
+            to.split(|c: char| c.is_whitespace() || c == '<').next()
+        });
+        let Some(name) = recipient else {
+            let closed = self.closed(row, at);
+            let thinks = header.trim_start().starts_with("analysis");
+            let end = closed.map_or(self.text.len(), |(end, _)| end);
+            if thinks && closed.is_none() {
+                return self.cut("", "");
+            }
+            if !thinks {
+                let prose = self.between(at, end);
+                self.written.prose.push_str(prose);
+            }
+            let behind = match closed {
+                Some((end, _)) if self.from(end).starts_with("<|start|>") => end,
+                Some((_, behind)) => behind,
+                None => self.text.len(),
+            };
+            return Ok(Some(behind));
+        };
+        let name = name.strip_prefix("functions.").unwrap_or(name);
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let name = name.to_owned();
+        let at = self.white(at);
+        if self.from(at).is_empty() {
+            self.cut(&name, "")
+        } else {
+            self.named_json(row, &name, at)
+        }
+    }
+
+    fn gemma(&mut self, row: &Row, behind: usize) -> Step {
+        let at = self.white(behind);
+        let Some(rest) = self.from(at).strip_prefix("call:") else {
+            return Ok(None);
+        };
+        let length = match near(rest, "{") {
+            Ok(length) => length,
+            Err(true) => return self.cut("", ""),
+            Err(false) => return Ok(None),
+        };
+        let name = rest.get(..length).unwrap_or_default().trim();
+        if !is_name(name) {
+            return Ok(None);
+        }
+        self.named_json(row, name, at + "call:".len() + length)
+    }
+
+    /// Reads `Action: f` and the line `Action Input:` behind it.
+    fn react(&mut self, row: &Row, start: usize, behind: usize) -> Step {
+        const INPUT: &str = "Action Input:";
+        let starts_line = self.between(0, start).trim_end_matches([' ', '*', '#']);
+        if !(starts_line.is_empty() || starts_line.ends_with('\n')) {
+            return Ok(None);
+        }
+        let fenced = self.fence(behind);
+        if self.from(fenced).starts_with(['[', '{']) {
+            return self.objects(row, fenced);
+        }
+        let line = self.from(behind);
+        let length = line.find('\n').unwrap_or(line.len());
+        let name = line.get(..length).unwrap_or_default();
+        let name = name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '`'));
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let next = self.white(behind + length);
+        let next = next + self.from(next).len() - self.from(next).trim_start_matches('*').len();
+        let Some(input) = self.from(next).strip_prefix(INPUT) else {
+            let ends = self.from(next).is_empty() || INPUT.starts_with(self.from(next));
+            return if ends { self.cut(name, "") } else { Ok(None) };
+        };
+        let at = self.text.len() - input.len();
+        let at = self.fence(self.white(at) + usize::from(input.starts_with("**")) * 2);
+        if json(self.from(at)).is_some() {
+            return self.named_json(row, name, at);
+        }
+        let rest = self.from(at);
+        let ends = [
+            "\nObservation:",
+            "\nThought:",
+            "\nAction:",
+            "\nFinal Answer:",
+        ];
+        let end = ends.iter().filter_map(|end| rest.find(end)).min();
+        let end = at + end.unwrap_or(rest.len());
+        self.add(name, self.between(at, end).trim())?;
+        Ok(Some(end))
+    }
+
+    /// Reads a text without marks: call objects or Python calls, and nothing else.
+    pub(super) fn unmarked(&mut self) -> Result<(), DecodeError> {
+        let text = self.text.trim();
+        let inside = text
+            .strip_prefix("```")
+            .and_then(|fenced| fenced.strip_suffix("```"))
+            .map_or(text, |fenced| {
+                fenced.trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+            })
+            .trim();
+        let told = self.format;
+        let wants = |format| told.is_none_or(|told| told == format);
+        if wants(TextFormat::Json)
+            && let Some((raw, length)) = json(inside)
+            && inside.get(length..).unwrap_or_default().trim().is_empty()
+            && matches!(self.object(raw, 0)?, Object::Added)
+        {
+            self.written.prose.clear();
+            return Ok(());
+        }
+        let is_told = told == Some(TextFormat::Pythonic);
+        if wants(TextFormat::Pythonic) && (inside.starts_with('[') || is_told) {
+            self.python_calls(inside)?;
+            if !self.written.calls.is_empty() || self.written.truncated {
+                self.written.prose.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn code(&mut self, row: &Row, behind: usize) -> Step {
+        let at = self.white(behind);
+        if self.from(at).is_empty() {
+            return self.cut("", "");
+        }
+        if self.from(at).starts_with('{') {
+            return self.objects(row, at);
+        }
+        let before = self.written.calls.len();
+        let length = self.python_calls(self.from(at))?;
+        if self.written.truncated {
+            return Ok(Some(self.text.len()));
+        }
+        if self.written.calls.len() == before {
+            return Ok(None);
+        }
+        Ok(Some(self.behind_close(row, at + length)))
+    }
+}
+
+/// Returns the name that the first tag of a text gives: of a call, or the word behind `<tool_call>`.
+fn name_of_tag(text: &str) -> &str {
+    let mut end = text.len().min(HEAD_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = text.get(..end).unwrap_or_default();
+    let call = ["<function=", "invoke name="]
+        .iter()
+        .find_map(|open| text.get(text.find(open)? + open.len()..));
+    let name = match call {
+        Some(call) => call.trim_start_matches(['"', '\'']),
+        None => text
+            .split_once('>')
+            .map_or("", |(_, behind)| behind)
+            .trim_start(),
+    };
+    let length = name.find(|c: char| !is_part(c)).unwrap_or(name.len());
+    name.get(..length).unwrap_or_default()
+}
+
+pub(super) fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':')
+}
+
+/// True if a text can be the name of a tool.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 128 && text.chars().all(is_part)
+}

@@ -1,0 +1,66 @@
+//! Written calls that still arrive.
+
+use super::{TextFormat, read};
+use crate::dialect::stream::StreamEvent;
+
+/// Maximum work of a stream, as a multiple of its bytes: how often a byte may be read again while it arrives.
+const WORK_MAX: usize = 8;
+
+/// Tells of the calls of a text while it arrives. What it tells is a notice: the whole text has the last word, because a
+/// mark that ends thinking takes back everything before it.
+#[derive(Debug, Clone, Default)]
+pub struct TextStream {
+    format: Option<TextFormat>,
+    told: usize,
+    work: usize,
+}
+
+impl TextStream {
+    /// A stream of a format; without one, the marks in the text decide.
+    pub fn new(format: Option<TextFormat>) -> Self {
+        Self {
+            format,
+            ..Self::default()
+        }
+    }
+
+    /// Tells of the calls that have become whole in the text so far.
+    pub fn advance(&mut self, text: &str) -> Vec<StreamEvent> {
+        let mut events = Vec::new();
+        if self.work + text.len() > WORK_MAX * text.len() + 1024 {
+            return events;
+        }
+        self.work += text.len();
+        let Ok(written) = read(text, self.format) else {
+            return events;
+        };
+        // The last call may still grow, unless something stands behind it.
+        let whole = written.calls.iter().filter(|call| !call.truncated).count();
+        let open = usize::from(!written.truncated && !ends_with_mark(text));
+        for call in written
+            .calls
+            .iter()
+            .take(whole.saturating_sub(open))
+            .skip(self.told)
+        {
+            let index = call.index;
+            events.push(StreamEvent::CallStarted {
+                index,
+                id: call.id.clone(),
+                name: call.name.clone(),
+            });
+            events.push(StreamEvent::ArgumentsDelta {
+                index,
+                text: call.arguments.text.clone(),
+            });
+            events.push(StreamEvent::CallFinished { index });
+            self.told = index + 1;
+        }
+        events
+    }
+}
+
+/// True if the text ends with a mark, and not inside a value.
+fn ends_with_mark(text: &str) -> bool {
+    text.trim_end().ends_with('>')
+}

@@ -1,0 +1,196 @@
+//! Calls that models write as text (B15): one file for each format, as the models' published chat templates write it, and
+//! what is read from it. `UPDATE_GOLDEN=1` rewrites the expected files.
+#![expect(
+    clippy::unwrap_used,
+    clippy::string_slice,
+    reason = "a test that cannot read its files fails"
+)]
+
+use std::path::{Path, PathBuf};
+
+use countersign::dialect::written::{TextFormat, Written, read};
+use countersign::dialect::{CALLS_MAX, Dialect};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/written")
+}
+
+fn shown(written: &Written) -> Value {
+    let calls = written.calls.iter().map(|call| {
+        json!({
+            "id": call.id,
+            "name": call.name,
+            "arguments": call.arguments.text,
+            "truncated": call.truncated,
+        })
+    });
+    json!({
+        "calls": calls.collect::<Vec<_>>(),
+        "prose": written.prose,
+        "truncated": written.truncated,
+    })
+}
+
+fn samples() -> Vec<(PathBuf, String)> {
+    let mut samples = Vec::new();
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|kind| kind == "txt") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            samples.push((path, text));
+        }
+    }
+    samples.sort();
+    assert!(samples.len() > 30, "{}", samples.len());
+    samples
+}
+
+/// B15: every format is found by its marks; several calls are several calls, prose stays prose, thinking and what was cut
+/// off do not run.
+#[test]
+fn every_format_is_read() {
+    for (path, text) in samples() {
+        let actual = shown(&read(&text, None).unwrap());
+        let expected = path.with_extension("json");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&expected, format!("{actual:#}\n")).unwrap();
+            continue;
+        }
+        let expected = std::fs::read_to_string(&expected).unwrap();
+        let expected: Value = serde_json::from_str(&expected).unwrap();
+        assert_eq!(actual, expected, "{}", path.display());
+    }
+}
+
+/// The whole calls that the samples were written with.
+#[test]
+fn samples_hold_the_calls_that_they_are_named_for() {
+    for (path, text) in samples() {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let written = read(&text, None).unwrap();
+        let cut = name.ends_with("-cut");
+        assert_eq!(written.truncated, cut, "{name}");
+        let runs = written.calls.iter().filter(|call| !call.truncated).count();
+        match name {
+            "prose" | "json-prose" | "harmony-final" => assert_eq!(runs, 0, "{name}"),
+            "mistral-cut" => assert_eq!(runs, 1, "{name}"),
+            _ if cut => assert_eq!(runs, 0, "{name}"),
+            _ => {
+                assert!(runs > 0, "{name}");
+                assert_eq!(written.calls[0].name, "memory_search", "{name}");
+            }
+        }
+    }
+}
+
+/// A format that is told is the only one that is looked for.
+#[test]
+fn a_format_can_be_told() {
+    let text =
+        "<tool_call>{\"name\": \"a\", \"arguments\": {}}</tool_call>\nAction: b\nAction Input: {}";
+    let names = |format| {
+        let written = read(text, format).unwrap();
+        written
+            .calls
+            .iter()
+            .map(|call| call.name.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(Some(TextFormat::Hermes)), ["a"]);
+    assert_eq!(names(Some(TextFormat::React)), ["b"]);
+    assert_eq!(names(Some(TextFormat::Kimi)), [""; 0]);
+    for format in TextFormat::ALL {
+        assert_eq!(format.as_str().parse(), Ok(format));
+    }
+}
+
+/// Reading takes time in proportion to the text, whatever is in it: a text that is read again at each mark would not come
+/// to an end here.
+#[test]
+fn hostile_texts_come_to_an_end() {
+    let pieces = [
+        "<",
+        "<a>",
+        "<tool_call>",
+        "<tool_call>x ",
+        "<tool_call>{",
+        "<tool_call>{\"a\":",
+        "<invoke name=\"f\">",
+        "<function=f>",
+        "<function=",
+        "<parameter=a>",
+        "[name(",
+        "[TOOL_CALLS]",
+        "[TOOL_CALLS]f[ARGS]{",
+        "<|python_tag|>f(",
+        "<|python_tag|>",
+        "```tool_code\nf(",
+        "<|channel|>",
+        "<|channel|>to=! ",
+        "<|tool_call_begin|>",
+        "<｜tool▁call▁begin｜>",
+        "<|tool_call>call:",
+        "\nAction: f\n",
+        "\nAction: f\nAction Input: ",
+        "<think",
+        "</think>",
+        "functools[",
+        "{",
+        "[",
+        "(",
+    ];
+    for piece in pieces {
+        let text = piece.repeat(200_000 / piece.len());
+        let closed = format!("{text}</tool_call></function></invoke><|message|>\"}}])");
+        for text in [text, closed] {
+            let calls = read(&text, None).map_or(0, |written| written.calls.len());
+            assert!(calls <= CALLS_MAX, "{piece}");
+        }
+    }
+}
+
+proptest! {
+    /// Whatever is cut out of, put into or doubled in a text: it is read or refused, and its calls are bounded.
+    #[test]
+    fn any_damage_is_read_or_refused(
+        sample in any::<prop::sample::Index>(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4_u8), 0..6),
+    ) {
+        let samples = samples();
+        let mut text = samples[sample.index(samples.len())].1.clone();
+        for (from, to, kind) in edits {
+            let floor = |mut at: usize| {
+                while !text.is_char_boundary(at) {
+                    at -= 1;
+                }
+                at
+            };
+            let (a, b) = (floor(from.index(text.len() + 1)), floor(to.index(text.len() + 1)));
+            let (a, b) = (a.min(b), a.max(b));
+            text = match kind {
+                0 => format!("{}{}", &text[..a], &text[b..]),
+                1 => format!("{}{}{}", &text[..b], &text[a..b], &text[b..]),
+                2 => text[..a].to_owned(),
+                _ => format!("{}<tool_call>{}", &text[..a], &text[a..]),
+            };
+        }
+        let written = read(&text, None).unwrap();
+        prop_assert!(written.calls.len() <= CALLS_MAX);
+        for call in &written.calls {
+            // A call has a name, and its text stands in the text.
+            prop_assert!(!call.name.is_empty() || call.truncated || !call.arguments.text.is_empty());
+        }
+        for format in TextFormat::ALL {
+            prop_assert!(read(&text, Some(format)).is_ok());
+        }
+        // The stream tells of no call that the whole text does not have, unless thinking took it back.
+        let mut stream = Dialect::Text.stream();
+        for character in text.chars() {
+            stream.push(&json!(character.to_string()).to_string()).unwrap();
+        }
+        stream.push("[DONE]").unwrap();
+        prop_assert_eq!(stream.finish().unwrap().calls.len(), written.calls.len());
+    }
+}

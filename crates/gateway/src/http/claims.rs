@@ -1,0 +1,166 @@
+//! `/v1/claims`: calls of which nobody knows whether their effect happened, and what an operator found out.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use countersign::archive::{Resolution, Resolved};
+use countersign::contract::{ErrorCode, RequestId, SnapshotId};
+use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::answer::{self, Refusal};
+use super::query::{self, Options};
+use super::{body, headers, sight};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::strict;
+
+/// Default and maximum number of claims in a list.
+const LIMIT: usize = 100;
+const LIMIT_MAX: usize = 1_000;
+
+/// A list, newest first.
+#[derive(Serialize)]
+struct Listed {
+    claims: Vec<Shown>,
+}
+
+/// A claim of the list.
+#[derive(Serialize)]
+struct Shown {
+    user_id: String,
+    tool: String,
+    /// Digest of the key.
+    key: String,
+    attempt: u32,
+    state: &'static str,
+    request_id: RequestId,
+    claimed_at: String,
+}
+
+impl From<&ClaimRow> for Shown {
+    fn from(row: &ClaimRow) -> Self {
+        Self {
+            user_id: row.scope.user_id.clone(),
+            tool: row.scope.tool.to_string(),
+            key: row.scope.key.to_string(),
+            attempt: row.attempt,
+            state: row.state.as_str(),
+            request_id: row.request_id.clone(),
+            claimed_at: row.claimed_at.to_string(),
+        }
+    }
+}
+
+/// `GET /v1/claims`: claims in doubt, for whoever may see what operators see.
+pub(super) async fn list(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let options = Options::read(query.as_deref(), ["user", "state", "limit"])?;
+    sight::operators_only(&caller)?;
+    let states = ClaimState::ALL.map(ClaimState::as_str);
+    let state = options.get("state").unwrap_or(ClaimState::InDoubt.as_str());
+    let state = ClaimState::ALL
+        .into_iter()
+        .find(|known| known.as_str() == state);
+    let Some(state) = state else {
+        let form = format!("one of {}", states.join(", "));
+        return Err(query::wrong("state", &form));
+    };
+    let form = format!("a number from 1 to {LIMIT_MAX}");
+    let limit = options.parsed("limit", &form)?.unwrap_or(LIMIT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        return Err(query::wrong("limit", &form));
+    }
+    let query = ClaimQuery {
+        state: Some(state),
+        user_id: options.get("user").map(str::to_owned),
+        limit,
+    };
+    let rows = gateway.archive().claims(&query).await?;
+    let claims = rows.iter().map(Shown::from).collect();
+    Ok(answer::json(&Listed { claims }))
+}
+
+/// The body of a settlement: the claim that was looked at, and what was found out.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Found {
+    user_id: String,
+    tool: String,
+    key: String,
+    attempt: u32,
+    outcome: FoundOutcome,
+    /// Answer for every repeat of the call, where its effect happened.
+    #[serde(default)]
+    answer: Option<Value>,
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FoundOutcome {
+    Happened,
+    DidNotHappen,
+}
+
+/// A settled claim.
+#[derive(Serialize)]
+struct Settled {
+    evidence: SnapshotId,
+}
+
+/// `POST /v1/claims/settle`. The archive asks for the scope and the reason, and keeps a record of both.
+pub(super) async fn settle(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    body: Body,
+) -> Result<Response, Refusal> {
+    sight::operators_only(&caller)?;
+    let body = body::read(body, gateway.settings()).await?;
+    let found: Found = strict::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
+    let resolution = match (found.outcome, found.answer) {
+        (FoundOutcome::Happened, Some(answer)) => Resolution::Happened(answer),
+        (FoundOutcome::DidNotHappen, None) => Resolution::DidNotHappen,
+        (FoundOutcome::Happened, None) | (FoundOutcome::DidNotHappen, Some(_)) => {
+            let message = "an effect that happened has an answer, and one that did not has none";
+            return Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/answer"));
+        }
+    };
+    let query = ClaimQuery {
+        state: Some(ClaimState::InDoubt),
+        user_id: Some(found.user_id.clone()),
+        limit: LIMIT_MAX,
+    };
+    let rows = gateway.archive().claims(&query).await?;
+    let is_meant = |row: &&ClaimRow| {
+        row.scope.user_id == found.user_id
+            && row.scope.tool.as_str() == found.tool
+            && row.scope.key.to_string() == found.key
+    };
+    let row = rows.iter().find(is_meant).ok_or_else(not_in_doubt)?;
+    let by = &caller.principal;
+    let archive = gateway.archive();
+    let resolved = archive.resolve_claim(&row.scope, found.attempt, resolution, by, &found.reason);
+    match resolved.await? {
+        Resolved::Settled(evidence) => Ok(answer::json(&Settled { evidence })),
+        Resolved::Fenced(_) | Resolved::NotInDoubt(_) | Resolved::NoClaim => Err(not_in_doubt()),
+    }
+}
+
+fn not_in_doubt() -> Refusal {
+    Refusal::new(ErrorCode::Conflict, "this call is not in doubt any more")
+        .hint("GET /v1/claims lists those that are")
+}
+
+/// Refuses a malformed body. It is not quoted, because a reason may be personal.
+fn malformed() -> Refusal {
+    let message = "the body does not say which call it settles, and how";
+    Refusal::new(ErrorCode::InvalidArgument, message).hint(
+        "send user_id, tool, key and attempt as GET /v1/claims lists them, an outcome (happened or did_not_happen) and a reason",
+    )
+}

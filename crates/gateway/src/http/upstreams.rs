@@ -1,0 +1,29 @@
+//! `POST /v1/upstreams/{name}/test`: asks an upstream whether it is there, now.
+
+use axum::Extension;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+
+use super::answer::{self, Refusal};
+use super::{query, sight};
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+
+/// Asks, for whoever may see what operators see.
+pub(super) async fn test(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Response, Refusal> {
+    let name = query::segment(name)?;
+    sight::operators_only(&caller)?;
+    let probe = match gateway.offers() {
+        Some(offers) => offers.probe(&name).await,
+        None => None,
+    };
+    let probe = probe.ok_or_else(|| {
+        answer::not_found("upstream", &name).hint("GET /v1/status lists the upstreams")
+    })?;
+    Ok(answer::json(&probe))
+}

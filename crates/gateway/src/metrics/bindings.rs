@@ -1,0 +1,130 @@
+//! What became of what models wrote, by tool, client and model.
+//!
+//! A model's name is the caller's text, so the number of names is bounded, and what does not look like one is `other`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use countersign::contract::BindStatus;
+use countersign::observe::Answered;
+
+/// Maximum number of models with counters of their own.
+const MODELS_MAX: usize = 64;
+
+/// Maximum length of a model's name.
+const NAME_MAX: usize = 64;
+
+/// Label of what is not known.
+const UNKNOWN: &str = "unknown";
+
+/// Label of what has no counters of its own.
+const OTHER: &str = "other";
+
+/// Tool, client and model.
+type Key = (Arc<str>, &'static str, Arc<str>);
+
+/// Number of calls by outcome, in the order of [`OUTCOMES`].
+type Counts = [u64; 4];
+
+/// Names of the outcomes.
+const OUTCOMES: [&str; 4] = ["exact", "repaired", "refused", "incomplete"];
+
+/// One counter: tool, client, model, outcome and number.
+pub(super) type Line = (Key, &'static str, u64);
+
+/// All counters.
+#[derive(Debug, Default)]
+pub(super) struct Bindings(Mutex<BTreeMap<Key, Counts>>);
+
+impl Bindings {
+    /// Counts a call that was bound. One whose arguments were never looked at is not counted.
+    pub(super) fn count(&self, answered: &Answered) {
+        let (Some(status), Some(entry)) = (answered.binding.status, &answered.tool) else {
+            return;
+        };
+        let client = answered.writer.client.unwrap_or(UNKNOWN);
+        let model = answered.writer.model.as_deref().map_or(UNKNOWN, known);
+        self.add(entry.name().as_str(), client, model, status);
+    }
+
+    fn add(&self, tool: &str, client: &'static str, model: &str, status: BindStatus) {
+        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !counters.keys().any(|(_, _, known)| &**known == model);
+        let models = || {
+            let mut names: Vec<_> = counters.keys().map(|(_, _, model)| model).collect();
+            names.sort_unstable();
+            names.dedup();
+            names.len()
+        };
+        let model = if is_new && models() >= MODELS_MAX {
+            OTHER
+        } else {
+            model
+        };
+        let key = (Arc::from(tool), client, Arc::from(model));
+        let counts = counters.entry(key).or_default();
+        let place = match status {
+            BindStatus::Exact => 0,
+            BindStatus::Repaired => 1,
+            BindStatus::Refused => 2,
+            BindStatus::Incomplete => 3,
+        };
+        if let Some(count) = counts.get_mut(place) {
+            *count += 1;
+        }
+    }
+
+    pub(super) fn lines(&self) -> Vec<Line> {
+        let counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = counters.iter().flat_map(|(key, counts)| {
+            let outcomes = OUTCOMES.into_iter().zip(counts);
+            outcomes.map(move |(outcome, count)| (key.clone(), outcome, *count))
+        });
+        each.collect()
+    }
+}
+
+/// Returns a model's name, if it looks like one.
+fn known(name: &str) -> &str {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._:/@-".contains(c);
+    let is_name = name.len() <= NAME_MAX && !name.is_empty() && name.chars().all(is_part);
+    if is_name { name } else { OTHER }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B19: each outcome is counted by tool, client and model.
+    #[test]
+    fn outcomes_are_counted_by_who_wrote_them() {
+        let bindings = Bindings::default();
+        bindings.add("a", "web", "m-1", BindStatus::Exact);
+        bindings.add("a", "web", "m-1", BindStatus::Repaired);
+        bindings.add("a", "web", "m-1", BindStatus::Repaired);
+        bindings.add("a", UNKNOWN, "m-2", BindStatus::Incomplete);
+        let lines = bindings.lines();
+        let count = |client: &str, model: &str, outcome: &str| {
+            let fits = |((_, c, m), o, _): &&Line| *c == client && **m == *model && *o == outcome;
+            lines.iter().find(fits).map(|(_, _, count)| *count)
+        };
+        assert_eq!(count("web", "m-1", "exact"), Some(1));
+        assert_eq!(count("web", "m-1", "repaired"), Some(2));
+        assert_eq!(count("web", "m-1", "refused"), Some(0));
+        assert_eq!(count(UNKNOWN, "m-2", "incomplete"), Some(1));
+        assert_eq!(lines.len(), 8);
+    }
+
+    /// A caller cannot fill the memory, or a label, with names that it makes up.
+    #[test]
+    fn names_are_bounded() {
+        let bindings = Bindings::default();
+        for number in 0..1_000 {
+            bindings.add("a", "web", &format!("m-{number}"), BindStatus::Exact);
+        }
+        assert!(bindings.lines().len() <= 4 * (MODELS_MAX + 1));
+        assert_eq!(known("gpt-5.1:free"), "gpt-5.1:free");
+        assert_eq!(known("a \"b\""), OTHER);
+        assert_eq!(known(&"x".repeat(65)), OTHER);
+    }
+}

@@ -1,0 +1,124 @@
+//! Conditions of rules: expressions in CEL over a call (`args.total > 10000 && principal.type == 'agent'`).
+//!
+//! The crate `cel` reads the text; everything else is here, because a policy needs what it does not have. An expression
+//! is [lowered](lower) to a small closed tree, [checked](check) against the declaration of every tool that its rule
+//! matches, and [evaluated](eval) with exact numbers and with money that knows its currency. Each of these is bounded:
+//! bytes, nesting and nodes of the text, steps of an evaluation. There are no loops but `all` and `exists` over one
+//! list, which do not nest.
+//!
+//! A condition that cannot be decided is an error, never `false`.
+
+mod check;
+mod eval;
+mod functions;
+mod literals;
+mod lower;
+mod schema;
+mod tree;
+
+use std::sync::Arc;
+
+use countersign::authorize::Facts;
+use countersign::contract::ToolSpec;
+
+pub use eval::Failed;
+use tree::{Needs, Node};
+
+/// Maximum length of an expression in bytes.
+pub const BYTES_MAX: usize = 2048;
+
+/// Maximum nesting of an expression: brackets of the text, and nodes of the tree.
+pub const DEPTH_MAX: usize = 32;
+
+/// Maximum number of nodes of an expression.
+pub const NODES_MAX: usize = 256;
+
+/// Maximum number of steps of an evaluation.
+pub const STEPS_MAX: usize = 10_000;
+
+/// An expression that can be decided for a call.
+///
+/// # Example
+///
+/// ```
+/// use countersign_gateway::policy::condition::Condition;
+///
+/// assert!(Condition::parse("args.total > 10000 && args.currency == 'EUR'").is_ok());
+/// let wrong = Condition::parse("args.total >").unwrap_err();
+/// assert_eq!(wrong.offset, 12);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Condition {
+    source: Arc<str>,
+    root: Arc<Node>,
+    needs: Needs,
+}
+
+/// A mistake in an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Wrong {
+    /// Its place in the expression, in bytes.
+    pub offset: usize,
+    /// Description of the mistake.
+    pub message: String,
+}
+
+impl Wrong {
+    fn at(offset: usize, message: impl Into<String>) -> Self {
+        Self {
+            offset,
+            message: message.into(),
+        }
+    }
+}
+
+impl Condition {
+    /// Reads an expression. What depends on the declaration of a tool is left to [`check`](Self::check).
+    pub fn parse(source: &str) -> Result<Self, Wrong> {
+        let root = lower::lower(source)?;
+        check::without_tools(&root)?;
+        Ok(Self {
+            source: source.into(),
+            needs: root.needs(),
+            root: Arc::new(root),
+        })
+    }
+
+    /// Checks the expression against the tools that its rule matches.
+    ///
+    /// A member of `args` has to be declared by every one of them. If only some declare it, or if it may be left out,
+    /// the expression has to ask with `has(…)`, which is false where it is not there; a member that none of them
+    /// declares is a mistake all the same.
+    pub fn check(&self, tools: &[&ToolSpec]) -> Result<(), Wrong> {
+        check::against(&self.root, tools)
+    }
+
+    /// Decides the condition for a call.
+    pub fn holds(&self, facts: &Facts<'_>) -> Result<bool, Failed> {
+        eval::holds(&self.root, facts)
+    }
+
+    /// Returns the expression as it is written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// True if it looks at the arguments.
+    pub fn needs_arguments(&self) -> bool {
+        self.needs == Needs::Arguments
+    }
+
+    /// True if it can be decided for a list of tools: it looks at nothing that only a call has.
+    pub fn needs_no_call(&self) -> bool {
+        self.needs == Needs::Nothing
+    }
+}
+
+impl PartialEq for Condition {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Condition {}
