@@ -14,10 +14,11 @@ pub(super) const INSERT_RECORDS: &str = "INSERT INTO record \
                  $8::bytea[]) AS t (user_id, id, kind, at_ns, request_id, tool, code, leaf) \
      ON CONFLICT (user_id, id) DO NOTHING RETURNING id";
 
-/// Inserts the payloads of records that did not exist before. Their time counts from the later of the two clocks: a
-/// record whose time is wrong loses its payload no earlier.
+/// Inserts the payloads of records that did not exist before. Their time counts from the latest of the record's
+/// time, the server's and the one that was believed: a wrong clock shortens no retention.
 pub(super) const INSERT_PAYLOADS: &str = "INSERT INTO payload (user_id, id, until, body) \
-     SELECT user_id, id, greatest(until, now() + keep_us * interval '1 microsecond'), body \
+     SELECT user_id, id, greatest(until, greatest(now(), (SELECT at FROM time_mark WHERE one = 1)) \
+        + keep_us * interval '1 microsecond'), body \
      FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[], $5::bytea[]) \
        AS t (user_id, id, until, keep_us, body)";
 

@@ -144,6 +144,13 @@ pub(super) fn believed(connection: &Connection, clock: i64) -> Result<Option<Pas
     }))
 }
 
+/// Returns the mark, or the smallest time if there is none yet.
+pub(super) fn latest_believed(connection: &Connection) -> Result<i64, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT coalesce(at, ?1) FROM time_mark WHERE one = 1")?;
+    Ok(statement.query_row([i64::MIN], |row| row.get(0))?)
+}
+
 fn set_mark(connection: &Connection, at: i64, is_told: bool) -> Result<(), Failure> {
     let mut statement =
         connection.prepare_cached("UPDATE time_mark SET at = ?1, is_told = ?2 WHERE one = 1")?;

@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::open::{Opened, end_run};
 use super::time::Time;
 use super::tip::Tip;
-use super::{SqliteOptions, connection};
+use super::{SqliteOptions, connection, timekeeping};
 
 /// Maximum jobs in a transaction.
 const BATCH_MAX: usize = 256;
@@ -36,6 +36,8 @@ pub(super) struct Session<'w> {
     pub(super) tip: &'w mut Tip,
     /// The time of this job, by the store's clock.
     pub(super) now: i64,
+    /// The latest time that was believed. A clock that is behind it shortens no retention.
+    pub(super) believed: i64,
     /// Set to true if the write-ahead log must not keep the old pages.
     pub(super) scrub: &'w mut bool,
 }
@@ -73,6 +75,7 @@ impl Writer {
             jobs,
             connection: Some(parts.opened.connection),
             tip: parts.opened.tip,
+            believed: i64::MIN,
             run: parts.opened.run,
             path: parts.path,
             options: parts.options,
@@ -197,6 +200,8 @@ struct Thread {
     /// written.
     connection: Option<Connection>,
     tip: Tip,
+    /// The latest time that was believed when the batch began.
+    believed: i64,
     run: i64,
     path: PathBuf,
     options: SqliteOptions,
@@ -269,6 +274,7 @@ impl Thread {
         jobs: &mut [Box<dyn Job>],
     ) -> Result<bool, Failure> {
         execute(connection, "BEGIN IMMEDIATE")?;
+        self.believed = timekeeping::latest_believed(connection)?;
         for job in jobs {
             let changes = connection.total_changes();
             let is_kept = job.run(&mut self.session(connection))?;
@@ -304,6 +310,7 @@ impl Thread {
             connection,
             tip: &mut self.tip,
             now: self.time.now(),
+            believed: self.believed,
             scrub: &mut self.scrub,
         }
     }

@@ -252,6 +252,11 @@ impl Inner {
             return;
         }
         self.by_id.insert(entry.id.clone(), place);
+        // A clock that is behind the time that was believed shortens no retention.
+        let from = self
+            .time
+            .believed()
+            .map_or(entry.at, |mark| mark.max(entry.at));
         self.records.push(Record {
             row: LogRow {
                 id: entry.id,
@@ -264,7 +269,7 @@ impl Inner {
             },
             leaf: entry.leaf,
             payload: entry.payload,
-            payload_until: entry.keep_payload.map(|keep| after(entry.at, keep)),
+            payload_until: entry.keep_payload.map(|keep| after(from, keep)),
             is_fenced,
         });
     }

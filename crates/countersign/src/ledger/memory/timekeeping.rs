@@ -15,6 +15,12 @@ pub(super) struct Kept {
     is_told: bool,
 }
 
+impl Kept {
+    pub(super) fn believed(&self) -> Option<Timestamp> {
+        self.mark
+    }
+}
+
 impl Timekeeping for MemoryStore {
     fn observe_time(&self, told: Told<Passage>) -> BoxFuture<'_, Result<Passage, Error>> {
         let mut inner = self.lock();

@@ -103,12 +103,14 @@ static END_RESERVATIONS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Inserts claims that are taken and settled at once.
+/// Inserts claims that are taken and settled at once. A reply is kept from the latest time that was believed on: a clock
+/// that is behind it shortens no retention.
 const INSERT_CLAIMS: &str = "INSERT INTO claim (user_id, tool, key_digest, state, attempt, \
         fingerprint, parts, recovery, recovery_seconds, request_id, token, first_claim, claimed_at, \
         reply, until) \
      SELECT user_id, tool, key_digest, state, attempt, fingerprint, parts, 0, 0, request_id, '', now(), \
-        now(), reply, now() + keep_us * interval '1 microsecond' \
+        now(), reply, greatest(now(), (SELECT at FROM time_mark WHERE one = 1)) \
+          + keep_us * interval '1 microsecond' \
      FROM unnest($1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::bigint[], $6::bytea[], \
                  $7::bytea[], $8::text[], $9::bytea[], $10::bigint[]) \
        AS t (user_id, tool, key_digest, state, attempt, fingerprint, parts, request_id, reply, keep_us) \
@@ -147,7 +149,8 @@ const UPDATE_CLAIMS: &str = "UPDATE claim c \
          recovery_seconds = CASE WHEN t.request_id IS NULL THEN c.recovery_seconds ELSE 0 END, \
          claimed_at = CASE WHEN t.request_id IS NULL THEN c.claimed_at ELSE now() END, \
          lease_until = CASE WHEN t.state = 1 THEN now() END, reply = t.reply, \
-         until = now() + t.keep_us * interval '1 microsecond' \
+         until = greatest(now(), (SELECT at FROM time_mark WHERE one = 1)) \
+           + t.keep_us * interval '1 microsecond' \
      FROM unnest($1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::bigint[], $6::bytea[], \
                  $7::bytea[], $8::text[], $9::bytea[], $10::bigint[]) \
        AS t (user_id, tool, key_digest, state, attempt, fingerprint, parts, request_id, reply, keep_us) \

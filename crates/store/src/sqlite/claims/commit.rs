@@ -196,7 +196,7 @@ fn take_and_settle(
     take: &Take,
     outcome: &Outcome,
 ) -> Result<Option<Held>, Failure> {
-    let end = End::of(outcome, session.now);
+    let end = End::of(outcome, session);
     if insert(session, take, &end)? {
         return Ok(None);
     }
@@ -273,7 +273,7 @@ fn is_open(session: &Session<'_>, claim: &Claim) -> Result<bool, Failure> {
 
 /// Settles the claim. False if it is no longer this attempt's.
 fn settle(session: &Session<'_>, claim: &Claim, outcome: &Outcome) -> Result<bool, Failure> {
-    let end = End::of(outcome, session.now);
+    let end = End::of(outcome, session);
     let mut statement = session.connection.prepare_cached(
         "UPDATE claim SET state = ?5, lease_until = ?8, until = ?6, reply = ?7
          WHERE user_id = ?1 AND tool = ?2 AND key = ?3 AND attempt = ?4 AND state IN (1, 4)",
@@ -300,7 +300,9 @@ struct End<'o> {
 }
 
 impl<'o> End<'o> {
-    fn of(outcome: &'o Outcome, now: i64) -> Self {
+    fn of(outcome: &'o Outcome, session: &Session<'_>) -> Self {
+        let now = session.now;
+        let from = now.max(session.believed);
         let (state, kept) = match outcome {
             Outcome::Succeeded { reply, keep } => (ClaimState::Succeeded, Some((reply, *keep))),
             Outcome::Failed { reply, keep } => (ClaimState::Failed, Some((reply, *keep))),
@@ -311,7 +313,7 @@ impl<'o> End<'o> {
         Self {
             state,
             reply: kept.map(|(reply, _)| reply.as_slice()),
-            until: kept.map(|(_, keep)| later(now, keep)),
+            until: kept.map(|(_, keep)| later(from, keep)),
             // Expired from the beginning.
             lease_until: (state == ClaimState::Running).then_some(now),
         }

@@ -88,8 +88,8 @@ fn keep_as_it_is(session: &mut Session<'_>, sealed: &Sealed) -> Result<bool, Fai
         return Ok(false);
     }
     if let Some(bytes) = &entry.payload {
-        // Counted from the later of the two clocks: a record whose time is wrong loses its payload no earlier.
-        let from = at.max(session.now);
+        // Counted from the latest of the times: a wrong clock shortens no retention.
+        let from = at.max(session.now).max(session.believed);
         let until = entry.keep_payload.map(|keep| later(from, keep));
         let mut payload = session
             .connection
