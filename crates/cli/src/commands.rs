@@ -1,6 +1,7 @@
 //! The commands, one file each, with its options, its help and its run.
 
 pub(crate) mod approvals;
+pub(crate) mod attention;
 pub(crate) mod bind;
 pub(crate) mod call;
 pub(crate) mod calls;

@@ -68,6 +68,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Approvals(commands::approvals::Approvals),
+    Attention(commands::attention::AttentionCommand),
     Bind(commands::bind::Bind),
     Call(commands::call::Call),
     Calls(commands::calls::Calls),
@@ -118,6 +119,9 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
     let at_hand = |need, terminal: &mut Terminal| flags.read_at_hand(need, terminal);
     match &cli.command {
         Command::Approvals(approvals) => approvals.run(&at_hand(Need::Data, terminal)?, terminal),
+        Command::Attention(attention) => {
+            attention.run(&at_hand(Need::ServerOrFile, terminal)?, terminal)
+        }
         Command::Bind(bind) => bind.run(flags, terminal),
         Command::Call(call) => call.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
         Command::Calls(calls) => calls.run(&at_hand(Need::Data, terminal)?, terminal),

@@ -37,6 +37,7 @@ use crate::gateway::Gateway;
 mod acts;
 pub mod answer;
 mod approvals;
+mod attention;
 pub(crate) mod body;
 mod call;
 mod calls;
@@ -75,6 +76,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", post(call::call).get(tools::one))
         .route("/v1/status", get(status::show))
+        .route("/v1/attention", get(attention::show))
         .route("/v1/calls", get(calls::list))
         .route("/v1/calls/{request_id}", get(calls::one))
         .route("/v1/cases/{id}", get(cases::show))

@@ -6,6 +6,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`gateway`] | the parts that all routes share: executor, archive, identity, limits |
+//! | [`attention`] | everything that needs a person now, and what settles it |
 //! | [`caller`] | the sender of a request, as its credential proved |
 //! | [`config_file`] | the status of the configuration file: the time since when it is in force, and refused versions |
 //! | [`health`] | the readiness of the server |
@@ -25,6 +26,7 @@
 //! | [`status`] | the state of the server and its problems, as far as they concern the caller |
 //! | [`telemetry`] | logs and traces |
 
+pub mod attention;
 mod cached;
 pub mod caller;
 pub mod config_file;

@@ -63,23 +63,8 @@ impl Status {
 
     /// Returns the status of the store alone, without a server.
     fn of_store(&self, place: &Place) -> Result<Value, Failure> {
-        let policy = Arc::new(LivePolicy::fixed(Policy::allow_all()));
-        let identity =
-            Identity::new(place.clock.clone(), policy.clone()).api_keys(place.api_keys());
-        let executor = place.executor(catalog::declared(place.loaded())?, Rules::default());
-        let archive = place.archive();
-        let ids = place.ids.clone();
-        let gateway = Gateway::new(
-            executor,
-            archive,
-            ids,
-            identity,
-            parts::settings(place.config()),
-        );
-        let caller = Caller {
-            principal: Arc::new(place.by.clone()),
-            proof: Proof::Operator,
-        };
+        let policy = LivePolicy::fixed(Policy::allow_all());
+        let (gateway, caller) = unserved(place, policy)?;
         let user_id = self.user.as_deref().unwrap_or_default();
         let status = gateway.status(&caller, user_id, View::Operator);
         let mut status = serde_json::to_value(place.runtime.block_on(status))?;
@@ -88,6 +73,25 @@ impl Status {
         }
         Ok(status)
     }
+}
+
+/// Returns a gateway over the store that serves nobody, and the operator as its caller.
+pub(super) fn unserved(place: &Place, policy: LivePolicy) -> Result<(Gateway, Caller), Failure> {
+    let identity = Identity::new(place.clock.clone(), Arc::new(policy)).api_keys(place.api_keys());
+    let executor = place.executor(catalog::declared(place.loaded())?, Rules::default());
+    let settings = parts::settings(place.config());
+    let gateway = Gateway::new(
+        executor,
+        place.archive(),
+        place.ids.clone(),
+        identity,
+        settings,
+    );
+    let caller = Caller {
+        principal: Arc::new(place.by.clone()),
+        proof: Proof::Operator,
+    };
+    Ok((gateway, caller))
 }
 
 fn set(status: &mut Value, member: &str, value: Value) {

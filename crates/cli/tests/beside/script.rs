@@ -216,6 +216,8 @@ impl Play<'_> {
         let asked = self.run(&[&clear[..], &["--json"]].concat()).json();
         let id = asked["error"]["details"]["approval_id"].as_str().unwrap();
         self.run(&["approvals", "list"]).ok();
+        self.run(&["attention"]).ok();
+        self.run(&["attention", "--check", "--json"]).no();
         self.run(&["approvals", "list", "--user", "u_9", "--json"])
             .ok();
         self.run(&["approvals", "show", id]).ok();

@@ -276,3 +276,55 @@ async fn what_is_wrong_comes_first() {
     countersign_store_writable 1
     ");
 }
+
+/// Everything that needs a person is one list, for those who can settle it; settled items are gone.
+#[tokio::test]
+async fn attention_lists_what_a_person_has_to_settle() {
+    let place = Place::new(Parts::new(), false).await;
+    let ann = place.key(key_of(User, "ann"), &[]).await;
+    let bob = place.key(key_of(User, "bob"), &[]).await;
+    let auditor = place
+        .key(key_of(User, "auditor"), &["calls:read", "approvals:answer"])
+        .await;
+    let attention = async |key: &str| {
+        let sent = place.server.send("GET", "/v1/attention", Some(key), None);
+        let (status, _, body) = sent.await;
+        assert_eq!(status, 200, "{body}");
+        let items = body["items"].as_array().unwrap().iter();
+        let lines =
+            items.map(|item| format!("{} of {}: {}", item["kind"], item["user_id"], item["page"]));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(attention(&auditor).await, "");
+    let clear = place
+        .server
+        .send("POST", "/v1/tools/notes.clear", Some(&ann), Some(json!({})))
+        .await;
+    let id = clear.2["error"]["details"]["approval_id"].clone();
+    let id = id.as_str().unwrap_or_else(|| unreachable!("{:#}", clear.2));
+    let store = &*place.parts.store;
+    let claim = claimed(store, &request(&scope("k"))).await.unwrap();
+    let doubt = settle(&claim, Outcome::InDoubt, "ev_1");
+    store.commit(doubt).await.unwrap();
+    std::fs::write(place.folder.path().join("policy.toml"), "[[tols]]").unwrap();
+    for _ in 0..3 {
+        place.policy.reload(&place.parts.recorder()).await;
+    }
+    let question = format!(r#""question" of "ann": "/approvals/{id}""#);
+    let all = attention(&auditor).await;
+    let expected = format!(
+        "\"policy_rejected\" of null: \"/policy\"\n\"call_in_doubt\" of \"u_1\": \"/in-doubt\"\n{question}"
+    );
+    assert_eq!(all, expected);
+    assert_eq!(attention(&ann).await, question);
+    assert_eq!(
+        attention(&bob).await,
+        "",
+        "another user's items are not shown"
+    );
+    let answer = json!({"decision": "deny"});
+    let path = format!("/v1/approvals/{id}");
+    let denied = place.server.send("POST", &path, Some(&ann), Some(answer));
+    assert_eq!(denied.await.0, 200);
+    assert_eq!(attention(&ann).await, "");
+}

@@ -1,0 +1,193 @@
+//! `GET /v1/attention`: everything that needs a person now, each item with the command and the page that settle it.
+//!
+//! An ordinary caller sees the items that they can settle: their questions and their spent budgets. An operator sees all.
+
+use countersign::approve::{self, Wanted};
+use countersign::archive;
+use countersign::contract::{Approval, ApprovalState, Language, ToolName};
+use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::status::{Problem, Status, View};
+
+/// Maximum number of items of one kind; the rest is counted.
+const LISTED_MAX: usize = 200;
+
+/// Everything that needs a person now.
+#[derive(Debug, Clone, Serialize)]
+pub struct Attention {
+    /// The items, the gravest first, then the oldest.
+    pub items: Vec<AttentionItem>,
+    /// Number of items that are not listed.
+    pub more: usize,
+}
+
+/// Something that needs a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AttentionItem {
+    /// Id of the item, the same for as long as it waits.
+    pub id: String,
+    /// Code of its kind: `question`, `call_in_doubt`, or the code of a problem of the status.
+    pub kind: &'static str,
+    /// Time since when it waits; `None` if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// Description for people.
+    pub what: String,
+    /// User whom it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// Tool that it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    /// Command or action that settles it.
+    pub settle: String,
+    /// Page of the console on which it is settled.
+    pub page: String,
+}
+
+/// Errors of reading the items.
+#[derive(Debug, thiserror::Error)]
+pub enum AttentionError {
+    /// The questions could not be read, usually because the store does not answer.
+    #[error("the questions could not be read")]
+    Questions(#[source] approve::Error),
+    /// The claims could not be read, usually because the store does not answer.
+    #[error("the calls in doubt could not be read")]
+    Claims(#[source] archive::Error),
+}
+
+impl Gateway {
+    /// Returns everything that needs a person, as far as it concerns this caller.
+    pub async fn attention(
+        &self,
+        caller: &Caller,
+        view: View,
+        language: Language,
+    ) -> Result<Attention, AttentionError> {
+        let status = self.status(caller, &caller.principal.user_id, view).await;
+        let mut items = of_problems(&status);
+        let doubts = match view {
+            View::Own => Vec::new(),
+            View::Operator => self.doubts().await?,
+        };
+        let questions = self.questions(caller, language).await?;
+        let more =
+            doubts.len().saturating_sub(LISTED_MAX) + questions.len().saturating_sub(LISTED_MAX);
+        items.extend(doubts.iter().take(LISTED_MAX).map(of_doubt));
+        items.extend(questions.iter().take(LISTED_MAX).map(of_question));
+        Ok(Attention { items, more })
+    }
+
+    /// Returns the calls in doubt, oldest first.
+    async fn doubts(&self) -> Result<Vec<ClaimRow>, AttentionError> {
+        let query = ClaimQuery {
+            state: Some(ClaimState::InDoubt),
+            user_id: None,
+            limit: LISTED_MAX * 5,
+        };
+        let rows = self.archive().claims(&query).await;
+        let mut rows = rows.map_err(AttentionError::Claims)?;
+        rows.sort_by_key(|row| row.claimed_at);
+        Ok(rows)
+    }
+
+    /// Returns the open questions that the caller may see, oldest first.
+    async fn questions(
+        &self,
+        caller: &Caller,
+        language: Language,
+    ) -> Result<Vec<Approval>, AttentionError> {
+        let wanted = Wanted {
+            state: Some(ApprovalState::Pending),
+            limit: LISTED_MAX * 5,
+            language,
+            ..Wanted::default()
+        };
+        let approvals = self.executor().approvals();
+        let listed = approvals.list(&caller.principal, &wanted).await;
+        let mut questions = listed.map_err(AttentionError::Questions)?;
+        questions.reverse();
+        Ok(questions)
+    }
+}
+
+/// Returns the problems of the status, without those that pass by themselves or are listed one by one.
+fn of_problems(status: &Status) -> Vec<AttentionItem> {
+    let is_for_a_person = |problem: &&Problem| match problem.code {
+        "calls_in_doubt" | "limit_used_up" | "stopping" => false,
+        _ => true,
+    };
+    let problems = status.problems.iter().filter(is_for_a_person);
+    let items = problems.map(|problem| AttentionItem {
+        id: problem.code.to_owned(),
+        kind: problem.code,
+        since: since(status, problem.code),
+        what: problem.message.clone(),
+        user_id: None,
+        tool: None,
+        settle: problem.hint.clone(),
+        page: page(problem.code).to_owned(),
+    });
+    items.collect()
+}
+
+/// Returns the time since when a problem is there, for those whose beginning is known.
+fn since(status: &Status, code: &str) -> Option<Timestamp> {
+    match code {
+        "policy_rejected" => status.policy.rejected.as_ref().map(|rejected| rejected.at),
+        _ => None,
+    }
+}
+
+fn page(code: &str) -> &'static str {
+    match code {
+        "policy_rejected" | "policy_misfit" | "budget_used_up" => "/policy",
+        "config_refused" => "/settings",
+        "signing_stopped" | "signing_late" | "verification_failed" => "/evidence",
+        "definitions_changed" => "/upstreams",
+        _ => "/",
+    }
+}
+
+fn of_doubt(row: &ClaimRow) -> AttentionItem {
+    let (user_id, tool) = (&row.scope.user_id, &row.scope.tool);
+    let key = row.scope.key.to_string();
+    let short = key.get(..16).unwrap_or(&key);
+    AttentionItem {
+        id: format!("doubt:{user_id}:{tool}:{key}"),
+        kind: "call_in_doubt",
+        since: Some(row.claimed_at),
+        what: format!("the effect of a call of {tool} may or may not have happened"),
+        user_id: Some(user_id.clone()),
+        tool: Some(tool.clone()),
+        settle: format!(
+            "look in the service, then `countersign claims resolve {user_id} {tool} {short} --happened JSON|--did-not-happen --reason TEXT`"
+        ),
+        page: "/in-doubt".to_owned(),
+    }
+}
+
+fn of_question(approval: &Approval) -> AttentionItem {
+    let id = &approval.id;
+    let name = approval.title.as_deref().unwrap_or(approval.tool.as_str());
+    let what = match &approval.question {
+        Some(question) => question.title.clone(),
+        None => format!("{name} waits for an approval"),
+    };
+    AttentionItem {
+        id: id.clone(),
+        kind: "question",
+        since: approval.asked_at.parse().ok(),
+        what,
+        user_id: Some(approval.user_id.clone()),
+        tool: Some(approval.tool.clone()),
+        settle: format!(
+            "`countersign approvals approve {id}` or `countersign approvals deny {id}`"
+        ),
+        page: format!("/approvals/{id}"),
+    }
+}
