@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use countersign::Catalog;
 use countersign::contract::ActorType::{Agent, System, User};
 use countersign::ledger::Outcome;
+use countersign::sample::ClearNotes;
 use countersign_gateway::identity::{Identity, NewKey};
 use countersign_gateway::policy::{LivePolicy, Reloaded};
 use countersign_testkit::ledger::build::{claimed, request, scope, settle};
@@ -286,6 +288,10 @@ async fn attention_lists_what_a_person_has_to_settle() {
     let auditor = place
         .key(key_of(User, "auditor"), &["calls:read", "approvals:answer"])
         .await;
+    let asking = Catalog::builder().tool(ClearNotes).build().unwrap();
+    let tool = asking.get("notes.clear").unwrap().tool().clone();
+    let executor = place.server.gateway.executor();
+    executor.catalog().add(tool).unwrap();
     let attention = async |key: &str| {
         let sent = place.server.send("GET", "/v1/attention", Some(key), None);
         let (status, _, body) = sent.await;
