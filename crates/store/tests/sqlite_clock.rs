@@ -5,11 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::{Clock as _, ManualClock};
-use countersign::ledger::{Claims as _, Durability, Entry, HeldState, Log as _, Store};
+use countersign::ledger::{
+    ClaimAnswer, ClaimRequest, Claims as _, Durability, Entry, HeldState, Log as _, Store,
+};
 use countersign::sequencer::{LastStop, Sequencer};
+use countersign_contract::Recovery;
 use countersign_evidence::note::SigningKey;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
-use countersign_testkit::ledger::build::{entry, record_id, scope, succeeded, take};
+use countersign_testkit::ledger::build::{
+    claimed, entry, record_id, request, scope, succeeded, take,
+};
 use jiff::{SignedDuration, Timestamp};
 
 const DAY: i64 = 24 * 3_600;
@@ -109,4 +114,53 @@ async fn no_key_becomes_free_by_time_alone() {
     }
     let held = store.lookup(&scope("k")).await.expect("it answers");
     assert_eq!(held.expect("the key is not free").state, HeldState::Expired);
+}
+
+/// A19, A22: a start with a clock of the past neither shortens a retention nor begins anew the time in which a service
+/// knows a key.
+#[tokio::test]
+async fn a_clock_of_the_past_counts_from_the_time_that_was_believed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.db");
+    let start: Timestamp = "2026-11-15T12:00:00Z".parse().expect("a time");
+    let at = async |time: Timestamp| {
+        let clock = Arc::new(ManualClock::starting_at(time));
+        let store = opened(&path, &clock);
+        let maintained = sequencer(store.clone(), &clock).await.maintain().await;
+        maintained.expect("it is maintained");
+        store
+    };
+    let window = ClaimRequest {
+        recovery: Recovery::DownstreamKey {
+            window_seconds: 3_600,
+        },
+        lease: Duration::from_secs(1),
+        ..request(&scope("k"))
+    };
+    claimed(&*at(start).await, &window)
+        .await
+        .expect("it is free");
+    let later = start + SignedDuration::from_secs(2 * 3_600);
+    drop(at(later).await);
+    let store = at(start + SignedDuration::from_secs(60)).await;
+    let answer = store.claim(&window).await.expect("the store answers");
+    let ClaimAnswer::Held(held) = answer else {
+        unreachable!("the service has forgotten the key: {answer:?}");
+    };
+    assert_eq!(held.state, HeldState::InDoubt);
+    drop(store);
+
+    let store = at(start - SignedDuration::from_secs(400 * DAY)).await;
+    let kept = Entry {
+        at: start - SignedDuration::from_secs(400 * DAY),
+        keep_payload: Some(Duration::from_hours(30 * 24)),
+        ..entry("ev_1", "u_1")
+    };
+    let kept = store.append(kept.into(), Durability::Committed).await;
+    kept.expect("it is kept");
+    drop(store);
+    let store = at(later).await;
+    let record = store.record(&record_id("ev_1")).await.expect("it is read");
+    let has_payload = record.is_some_and(|record| record.payload.is_some());
+    assert!(has_payload, "thirty days are not over");
 }

@@ -190,13 +190,29 @@ impl ApiKeys {
         key.state_at(self.inner.clock.now())
     }
 
+    /// Returns the keys that ended long ago; none while the clock disagrees with the time that was believed.
+    async fn forgettable(&self, copy: &Copy, now: Timestamp) -> Result<Vec<Arc<Held>>, KeysError> {
+        let is_old = |held: &&Arc<Held>| {
+            let end = held.key.revoked_at.or(held.key.expires_at);
+            end.is_some_and(|end| now.duration_since(end) > FORGET_AFTER)
+        };
+        let old = copy.keys.values().filter(is_old).take(FORGET_MAX);
+        let old: Vec<Arc<Held>> = old.cloned().collect();
+        if old.is_empty() {
+            return Ok(old);
+        }
+        let passage = self.inner.keys.store.vitals().await?.passage;
+        let has_jumped = passage.is_some_and(|passage| passage.jump().is_some());
+        Ok(if has_jumped { Vec::new() } else { old })
+    }
+
     /// Creates a key. Its record is durable when this returns.
     pub async fn create(&self, new: NewKey, by: &Principal) -> Result<IssuedKey, KeysError> {
         self.needs(by, "key_create").await?;
         for _ in 0..TRIES {
             let copy = self.fresh(Duration::ZERO).await?;
             let now = self.inner.clock.now();
-            let dead = forgettable(&copy, now);
+            let dead = self.forgettable(&copy, now).await?;
             if copy.keys.len() >= KEYS_MAX + dead.len() {
                 return Err(KeysError::Full { limit: KEYS_MAX });
             }
@@ -211,7 +227,13 @@ impl ApiKeys {
             let (token, digest) = draw_token(&key.id, &*self.inner.keys.ids);
             let mut writes = vec![fresh_write(&key, &digest)];
             writes.extend(dead.iter().map(|held| forget(held)));
-            let record = self.record("api_key_created", &key, &by.actor, Value::Null);
+            let forgotten: Vec<&str> = dead.iter().map(|held| held.key.id.as_str()).collect();
+            let more = if forgotten.is_empty() {
+                Value::Null
+            } else {
+                json!({ "forgotten": forgotten })
+            };
+            let record = self.record("api_key_created", &key, &by.actor, more);
             if self.write(&writes, record.await?).await? {
                 return Ok(IssuedKey { key, token });
             }
@@ -549,16 +571,6 @@ fn forget(held: &Held) -> Write<'_> {
         version: held.version,
         key: None,
     }
-}
-
-/// Returns the keys that ended long ago.
-fn forgettable(copy: &Copy, now: Timestamp) -> Vec<Arc<Held>> {
-    let is_old = |held: &&Arc<Held>| {
-        let end = held.key.revoked_at.or(held.key.expires_at);
-        end.is_some_and(|end| now.duration_since(end) > FORGET_AFTER)
-    };
-    let old = copy.keys.values().filter(is_old).take(FORGET_MAX);
-    old.cloned().collect()
 }
 
 fn later(now: Timestamp, by: Duration) -> Timestamp {

@@ -71,7 +71,8 @@ impl Claims for PostgresStore {
 const OF_SCOPE: &str = "WHERE c.user_id = $1 AND c.tool = $2 AND c.key_digest = $3";
 
 /// Takes a scope that is free: absent, released, or given up by an owner that may be replaced. It and an
-/// erasure wait for each other, so no claim is made under a key that is no longer the user's.
+/// erasure wait for each other, so no claim is made under a key that is no longer the user's. The time in which a service
+/// knows a key ends by the latest time that was believed: a clock that is set back does not begin it again.
 const TAKE: &str = "WITH owner AS MATERIALIZED (SELECT 1 FROM user_key k WHERE k.user_id = $1 \
         AND (k.id IS NULL OR k.id = $12) FOR KEY SHARE) \
      INSERT INTO claim AS c (user_id, tool, key_digest, state, attempt, fingerprint, \
@@ -87,14 +88,16 @@ const TAKE: &str = "WITH owner AS MATERIALIZED (SELECT 1 FROM user_key k WHERE k
      WHERE c.attempt < $11 \
        AND (c.state = 0 OR c.state = 1 AND c.fingerprint = EXCLUDED.fingerprint \
             AND c.lease_until <= EXCLUDED.claimed_at AND (c.recovery = 1 OR c.recovery = 2 AND \
-                 EXCLUDED.claimed_at < c.first_claim + c.recovery_seconds * interval '800 milliseconds')) \
+                 greatest(now(), (SELECT at FROM time_mark WHERE one = 1)) \
+                   < c.first_claim + c.recovery_seconds * interval '800 milliseconds')) \
      RETURNING attempt";
 
 /// Reads the state of a scope that was not free.
 static STANDS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, c.token, c.recovery = 1 OR c.recovery = 2 AND \
-            now() < c.first_claim + c.recovery_seconds * interval '800 milliseconds' AS may_take \
+            greatest(now(), (SELECT at FROM time_mark WHERE one = 1)) \
+              < c.first_claim + c.recovery_seconds * interval '800 milliseconds' AS may_take \
          FROM claim c {OF_SCOPE}",
         held::COLUMNS
     )
@@ -242,7 +245,8 @@ impl PostgresStore {
         self.sweep_paces().await?;
         let in_doubt = swept(
             "state = 1 AND lease_until <= now() AND (recovery IN (0, 3) OR recovery = 2 AND \
-                 now() >= first_claim + recovery_seconds * interval '800 milliseconds') \
+                 greatest(now(), (SELECT at FROM time_mark WHERE one = 1)) \
+                   >= first_claim + recovery_seconds * interval '800 milliseconds') \
                  ORDER BY lease_until",
             "UPDATE claim c SET state = 4, lease_until = NULL FROM over",
         );

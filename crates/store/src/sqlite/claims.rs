@@ -93,7 +93,8 @@ fn claim(session: &mut Session<'_>, request: &ClaimRequest) -> Result<ClaimAnswe
     let is_free = match row.state {
         ClaimState::Released => true,
         ClaimState::Running if is_same && row.lease_is_over(now) => {
-            if !row.may_take_over(now) {
+            // A clock that is set back does not begin the time again in which a service knows a key.
+            if !row.may_take_over(now.max(session.believed)) {
                 mark_in_doubt(session, &request.scope)?;
                 let row = Stored {
                     state: ClaimState::InDoubt,
@@ -221,11 +222,11 @@ fn sweep(session: &Session<'_>, limit: i64) -> Result<Swept, Failure> {
     let mut in_doubt = connection.prepare_cached(
         "UPDATE claim SET state = 4, lease_until = NULL WHERE rowid IN (
              SELECT rowid FROM claim WHERE state = 1 AND lease_until <= ?1 AND (
-                 recovery IN (0, 3) OR recovery = 2 AND first_claim + recovery_seconds * 800000 <= ?1)
+                 recovery IN (0, 3) OR recovery = 2 AND first_claim + recovery_seconds * 800000 <= ?3)
              ORDER BY claimed_at LIMIT ?2)",
     )?;
     Ok(Swept {
-        in_doubt: in_doubt.execute([now, limit])?,
+        in_doubt: in_doubt.execute([now, limit, now.max(session.believed)])?,
         lapsed: pots::end_lost(session, limit)?,
     })
 }

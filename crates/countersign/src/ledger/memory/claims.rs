@@ -73,10 +73,13 @@ impl Claims for MemoryStore {
         let now = self.clock.now();
         let mut swept = Swept::default();
         let mut inner = self.lock();
+        let believed = inner.time.believed(now);
         for row in inner.claims.values_mut() {
             match row.state {
                 State::Running { lease_until }
-                    if now >= lease_until && !row.may_take_over(now) && swept.in_doubt < limit =>
+                    if now >= lease_until
+                        && !row.may_take_over(believed)
+                        && swept.in_doubt < limit =>
                 {
                     row.state = State::InDoubt;
                     swept.in_doubt += 1;
@@ -124,7 +127,7 @@ impl MemoryStore {
         let is_free = match &row.state {
             State::Released => true,
             State::Running { lease_until } if is_same && now >= *lease_until => {
-                if !row.may_take_over(now) {
+                if !row.may_take_over(inner.time.believed(now)) {
                     return Ok(ClaimAnswer::Held(inner.give_up(&request.scope, now)?));
                 }
                 true

@@ -253,10 +253,7 @@ impl Inner {
         }
         self.by_id.insert(entry.id.clone(), place);
         // A clock that is behind the time that was believed shortens no retention.
-        let from = self
-            .time
-            .believed()
-            .map_or(entry.at, |mark| mark.max(entry.at));
+        let from = self.time.believed(entry.at);
         self.records.push(Record {
             row: LogRow {
                 id: entry.id,

@@ -16,8 +16,9 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn believed(&self) -> Option<Timestamp> {
-        self.mark
+    /// Returns the later of this time and the latest that was believed.
+    pub(super) fn believed(&self, now: Timestamp) -> Timestamp {
+        self.mark.map_or(now, |mark| mark.max(now))
     }
 }
 
