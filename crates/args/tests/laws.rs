@@ -4,7 +4,7 @@
 
 use countersign_args::{Binder, StopReason};
 use countersign_contract::tool::BindPolicy;
-use countersign_contract::{BindStatus, Severity};
+use countersign_contract::{BindStatus, IssueCode, Severity};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -132,7 +132,7 @@ proptest! {
         prop_assert_eq!(again.arguments.unwrap(), arguments);
     }
 
-    /// A call that is cut off anywhere never runs.
+    /// A call that is cut off anywhere never runs, and is told as cut, not as one that lacks parameters.
     #[test]
     fn a_cut_text_never_runs(value in accepted(), at in any::<prop::sample::Index>()) {
         let raw = value.to_string();
@@ -142,6 +142,10 @@ proptest! {
         }
         let bound = binder().bind(&raw[..cut]);
         prop_assert!(!bound.is_executable(), "{} {:?}", &raw[..cut], bound);
+        if cut > 0 {
+            let is_missed = bound.issues.iter().any(|issue| issue.code == IssueCode::MissingRequired);
+            prop_assert!(bound.status == BindStatus::Incomplete && !is_missed, "{} {:?}", &raw[..cut], bound);
+        }
     }
 
     /// While a call arrives, the shown part only grows into the final one, wherever the pieces are cut.

@@ -104,6 +104,18 @@ fn a_format_can_be_told() {
     for format in TextFormat::ALL {
         assert_eq!(format.as_str().parse(), Ok(format));
     }
+    // The first event of a stream that names a format decides, for the notices and for the end.
+    for (format, name) in [("hermes", "a"), ("react", "b")] {
+        let mut stream = Dialect::Text.stream();
+        let (first, rest) = text.split_at(20);
+        let first = json!({"text": first, "format": format}).to_string();
+        stream.push(&first).unwrap();
+        let rest = json!({"text": rest, "stop": "stop"}).to_string();
+        stream.push(&rest).unwrap();
+        let end = stream.finish().unwrap();
+        let names: Vec<&str> = end.calls.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, [name], "{format}");
+    }
 }
 
 /// Reading takes time in proportion to the text, whatever is in it: a text that is read again at each mark would not come

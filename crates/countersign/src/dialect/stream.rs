@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::call::{self, Provenance, ProviderCall, RawText};
 use super::error::DecodeError;
 use super::raw::Node;
-use super::written::{self, TextStream};
+use super::written::{self, TextFormat, TextStream};
 use super::{CALLS_MAX, Dialect, MESSAGE_BYTES_MAX};
 
 /// Takes the events of one streamed message and gives its calls.
@@ -96,6 +96,7 @@ impl CallStream {
                 .push(&Node::parse(event)?, &mut self.joiner)?;
         }
         if self.dialect == Dialect::Text {
+            self.written.set_format(self.joiner.format);
             return Ok(self.written.advance(&self.joiner.text));
         }
         Ok(std::mem::take(&mut self.joiner.events))
@@ -120,6 +121,8 @@ pub(super) struct Joiner {
     ended: bool,
     /// The text of a message whose calls are written in it.
     text: String,
+    /// The format of that text, if an event names it.
+    pub(super) format: Option<TextFormat>,
 }
 
 /// The dialect's name for the call that an event is about.
@@ -367,7 +370,7 @@ impl Joiner {
 
     fn finish_text(self) -> Result<StreamEnd, DecodeError> {
         let cut = self.stop_reason.as_deref().is_some_and(call::is_cut);
-        let mut written = written::read(&self.text, None)?;
+        let mut written = written::read(&self.text, self.format)?;
         call::mark_cut(&mut written.calls, self.stop_reason.as_deref());
         Ok(StreamEnd {
             calls: written.calls,

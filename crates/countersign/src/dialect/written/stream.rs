@@ -24,6 +24,11 @@ impl TextStream {
         }
     }
 
+    /// Sets the format, if it is not known yet.
+    pub(in crate::dialect) fn set_format(&mut self, format: Option<TextFormat>) {
+        self.format = self.format.or(format);
+    }
+
     /// Tells of the calls that have become whole in the text so far.
     pub fn advance(&mut self, text: &str) -> Vec<StreamEvent> {
         let mut events = Vec::new();

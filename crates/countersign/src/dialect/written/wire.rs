@@ -102,6 +102,7 @@ impl Wire for Text {
 
     fn push(&self, event: &Node<'_>, joiner: &mut Joiner) -> Result<(), DecodeError> {
         let message = Message::read(event, false)?;
+        joiner.format = joiner.format.or(message.format);
         joiner.write(&message.text)?;
         if let Some(reason) = message.stop {
             joiner.stop(reason);
