@@ -88,15 +88,19 @@ pub(crate) fn file_of(loaded: &Loaded) -> Option<PathBuf> {
     }
 }
 
-/// Has calls decided by the policy of a configuration, where it has one.
+/// Has calls decided by the policy of a configuration, where it has one. A policy with conditions that do not fit the tools is
+/// refused, as a server refuses it.
 pub(crate) fn decide(
     builder: ExecutorBuilder,
     loaded: &Loaded,
+    catalog: &Catalog,
 ) -> Result<ExecutorBuilder, Failure> {
     if loaded.config().policy.is_none() {
         return Ok(builder);
     }
     let policy = Arc::new(open(loaded)?);
+    let fits = policy.check_against(catalog);
+    fits.map_err(|error| refused(loaded, error))?;
     let builder = builder.authorizer(policy.clone());
     Ok(policy.controls().install(builder))
 }

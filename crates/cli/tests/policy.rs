@@ -224,3 +224,29 @@ fn a_condition_that_does_not_fit_is_not_accepted() {
         "{said}"
     );
 }
+
+/// A condition that does not fit the tool is an error with its line in every command that runs calls, not a rule that never
+/// matches.
+#[test]
+fn a_condition_that_does_not_fit_stops_a_call() {
+    let place = Place::new();
+    let wrong = POLICY.replace("args.text.contains('spam')", "args.txt.contains('spam')");
+    place.write("policy.toml", &wrong);
+    let args = [
+        "call",
+        "notes.add",
+        "--user",
+        "ann",
+        "--args",
+        "{text: 'x'}",
+    ];
+    for words in [&args[..], &["mcp"][..]] {
+        let output = place.run(words);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(
+            told.contains("policy.toml:8:") && told.contains("txt"),
+            "{told}"
+        );
+    }
+}

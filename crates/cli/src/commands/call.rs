@@ -103,11 +103,11 @@ impl Call {
         let catalog = catalog::ready(loaded)?;
         catalog::find(&catalog, &self.tool)?;
         let store = Arc::new(MemoryStore::new());
-        let builder = Executor::builder(catalog)
+        let builder = Executor::builder(catalog.clone())
             .store(store.clone())
             .approval_limits(parts::approval_limits(&config.approvals))
             .rules(RuleOptions::configured(&config.rules).known(None)?.rules);
-        let executor = policy::decide(builder, loaded)?.build();
+        let executor = policy::decide(builder, loaded, &catalog)?.build();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -191,8 +191,8 @@ impl Asked {
         match &place.served {
             None => {
                 let catalog = catalog::ready(place.loaded())?;
-                let builder = place.executor_builder(catalog, known.rules);
-                Ok(policy::decide(builder, place.loaded())?.build())
+                let builder = place.executor_builder(catalog.clone(), known.rules);
+                Ok(policy::decide(builder, place.loaded(), &catalog)?.build())
             }
             Some(served) => {
                 let catalog = served.gateway.executor().catalog().clone();

@@ -87,8 +87,8 @@ impl Mcp {
             let _inside = place.runtime.enter();
             upstreams.follow(&catalog)
         };
-        let executor = place.executor_builder(catalog, rules);
-        let executor = policy::decide(executor, options.loaded())?;
+        let executor = place.executor_builder(catalog.clone(), rules);
+        let executor = policy::decide(executor, options.loaded(), &catalog)?;
         let executor = watched(executor, &telemetry).build();
         let archive = place.archive();
         // Nobody needs it where others can open the store as well.
@@ -260,14 +260,14 @@ fn in_memory(
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
     let (loaded, config) = (options.loaded(), options.config());
     let rules = RuleOptions::configured(&config.rules).known(None)?.rules;
-    let executor = Executor::builder(catalog)
+    let executor = Executor::builder(catalog.clone())
         .retention(parts::retention_plan(&config.retention))
         .approval_limits(parts::approval_limits(&config.approvals))
         .store(store.clone())
         .clock(clock.clone())
         .ids(ids.clone())
         .rules(rules);
-    let executor = policy::decide(executor, loaded)?;
+    let executor = policy::decide(executor, loaded, &catalog)?;
     let executor = match player {
         Some(player) => executor.player(player),
         None => executor,
