@@ -12,6 +12,7 @@ pub(crate) mod config;
 pub(crate) mod console;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod drill;
 pub(crate) mod evidence;
 pub(crate) mod import;
 pub(crate) mod init;

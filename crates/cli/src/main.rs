@@ -19,11 +19,13 @@ mod catalog;
 mod commands;
 mod config;
 mod demo;
+mod drill;
 mod exit;
 mod failure;
 mod folder;
 mod journal;
 mod json;
+mod junit;
 mod keys;
 mod moment;
 mod operations;
@@ -82,6 +84,9 @@ enum Command {
     #[command(hide = true)]
     DemoWorker(demo::worker::Worker),
     Doctor(commands::doctor::Doctor),
+    Drill(commands::drill::Drill),
+    #[command(hide = true)]
+    DrillWorker(drill::worker::DrillWorker),
     Evidence(commands::evidence::Evidence),
     Import(commands::import::Import),
     Init(commands::init::Init),
@@ -134,6 +139,8 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Demo(demo) => demo.run(terminal),
         Command::DemoWorker(worker) => worker.run(flags.data.as_deref()),
         Command::Doctor(doctor) => doctor.run(flags, terminal),
+        Command::Drill(drill) => drill.run(&flags.read(terminal)?, terminal),
+        Command::DrillWorker(worker) => worker.run(&flags.read_quietly()?),
         Command::Evidence(evidence) => evidence.run(&at_hand(Need::Data, terminal)?, terminal),
         Command::Import(import) => import.run(terminal),
         Command::Init(init) => init.run(flags, terminal),

@@ -275,7 +275,8 @@ fn example_call(spec: &ToolSpec, parameters: &[Parameter]) -> Value {
     Value::Object(call)
 }
 
-fn example_members(parameters: &[Parameter]) -> Map<String, Value> {
+/// Makes example arguments: the declared examples and defaults, and values of the right shape for what else is required.
+pub fn example_members(parameters: &[Parameter]) -> Map<String, Value> {
     let shown = |parameter: &Parameter| {
         let told = parameter
             .example

@@ -13,7 +13,6 @@ use crate::{config, policy};
 mod ask;
 pub(crate) mod check;
 pub(crate) mod explain;
-mod junit;
 pub(crate) mod recorded;
 pub(crate) mod replay;
 pub(crate) mod report;

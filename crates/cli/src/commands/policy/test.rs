@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::Source;
 use super::ask::{Asked, Who};
 use super::explain::line;
-use super::junit::{self, Case};
 use crate::answer::write_json;
 use crate::commands::counted;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::junit::{self, Case, CaseResult};
 use crate::place::PlaceOptions;
 use crate::terminal::Terminal;
 use crate::{catalog, policy};
@@ -115,7 +115,10 @@ impl Test {
             .iter()
             .map(|case| Case {
                 name: case.name.clone(),
-                failure: case.failure(&policy, &catalog, now, file.as_deref()),
+                result: match case.failure(&policy, &catalog, now, file.as_deref()) {
+                    None => CaseResult::Passed,
+                    Some(failure) => CaseResult::Failed(failure),
+                },
             })
             .collect();
         if let Some(path) = &self.junit {
@@ -129,19 +132,22 @@ impl Test {
 }
 
 fn write(terminal: &mut Terminal, tested: Vec<Case>) -> Result<Exit, Failure> {
-    let failed = tested.iter().filter(|case| case.failure.is_some()).count();
+    let failed = tested
+        .iter()
+        .filter(|case| case.failure().is_some())
+        .count();
     let exit = if failed == 0 { Exit::Ok } else { Exit::Refused };
     if terminal.is_for_programs() {
         let tested = tested.into_iter().map(|case| Tested {
+            passed: case.failure().is_none(),
+            failure: case.failure().map(str::to_owned),
             name: case.name,
-            passed: case.failure.is_none(),
-            failure: case.failure,
         });
         write_json(terminal, &tested.collect::<Vec<_>>())?;
         return Ok(exit);
     }
     for case in &tested {
-        if let Some(failure) = &case.failure {
+        if let Some(failure) = case.failure() {
             terminal.say(format_args!("failed: {}: {failure}", case.name))?;
         }
     }

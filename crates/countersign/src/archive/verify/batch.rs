@@ -85,7 +85,8 @@ impl Hashed {
     }
 }
 
-fn read(leaf: &[u8]) -> Result<EvidenceRecord, Fault> {
+/// Reads the record of a leaf.
+pub(super) fn read(leaf: &[u8]) -> Result<EvidenceRecord, Fault> {
     let text = str::from_utf8(leaf).map_err(|_| Fault::LeafNotCanonical)?;
     EvidenceRecord::from_leaf(text).map_err(|error| match error {
         LeafError::NotCanonical(_) => Fault::LeafNotCanonical,

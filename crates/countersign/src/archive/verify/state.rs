@@ -9,16 +9,19 @@ use countersign_contract::{EvidenceRecord, RecordKind, ToolName};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::batch::ReadRecord;
+use super::batch::{self, ReadRecord};
 use super::{Fault, Finding};
 use crate::archive::Archive;
-use crate::ledger::{Error, HeldState, KeyDigest, Scope, StoredRecord};
+use crate::ledger::{Error, HeldState, KeyDigest, LogQuery, Scope, StoredRecord};
 
 /// Age beyond which earlier versions removed the tombstone of a key: a day for the answer, and a month.
 const FREED: SignedDuration = SignedDuration::from_hours(31 * 24);
 
 /// Maximum number of holds that are compared.
 const HOLDS_MAX: usize = 100_000;
+
+/// Maximum number of acts that are committed and not in the tree yet.
+const WAITING_MAX: usize = 1_000;
 
 /// What the records say about state.
 #[derive(Debug, Default)]
@@ -33,6 +36,8 @@ pub(super) struct State {
     first_disposal: Option<Timestamp>,
     /// Holds that were placed and lifted, in the order of the log.
     holds: Vec<HoldAct>,
+    /// Ids of the acts that were noted.
+    known: BTreeSet<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -89,6 +94,7 @@ impl State {
 
     fn note_act(&mut self, read: &ReadRecord, at: Timestamp) {
         let act = &read.record.act;
+        self.known.insert(read.record.id.as_str().into());
         let is_placed = match act.get("event").and_then(Value::as_str) {
             Some("disposed") => {
                 let first = self.first_disposal.map_or(at, |first| first.min(at));
@@ -125,47 +131,90 @@ impl State {
             (ours, theirs) => ours.or(theirs),
         };
         self.holds.extend(more.holds);
+        self.known.extend(more.known);
     }
 
-    /// The faults, when the whole log was read.
-    pub(super) async fn faults(self, archive: &Archive) -> Result<Vec<Finding>, Error> {
-        let since = self.first_disposal.unwrap_or_else(|| archive.clock.now());
-        let since = since.checked_sub(FREED).unwrap_or(Timestamp::MIN);
-        let claims = self.claims.into_iter().filter(|(at, _)| *at >= since);
-        let claims: Vec<_> = claims.map(|(_, finding)| finding).collect();
-        let mut faults = if claims.len() as u64 > self.forgotten {
-            claims
-        } else {
-            Vec::new()
+    /// Notes the newest acts that are committed and not in the tree yet: the store already is as they say.
+    async fn note_waiting(&mut self, archive: &Archive) -> Result<(), Error> {
+        let newest = LogQuery {
+            kind: Some(RecordKind::Config),
+            limit: WAITING_MAX,
+            ..LogQuery::default()
         };
-        faults.extend(self.undone);
+        for row in archive.store.records(&newest).await?.iter().rev() {
+            if self.known.contains(row.id.as_str()) {
+                continue;
+            }
+            let Some(stored) = archive.store.record(&row.id).await? else {
+                continue;
+            };
+            // A leaf that cannot be read is named when it is in the tree.
+            if let Ok(record) = batch::read(&stored.leaf) {
+                let read = ReadRecord {
+                    index: u64::MAX,
+                    leaf: stored.leaf,
+                    record,
+                };
+                self.note_act(&read, row.at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the holds that were placed and not lifted.
+    fn placed(&self) -> BTreeMap<&(String, Option<String>), (u64, &Arc<str>)> {
         let mut placed = BTreeMap::new();
-        for act in self.holds {
+        for act in &self.holds {
             if act.is_placed {
-                placed.insert(act.what, (act.index, act.id));
+                placed.insert(&act.what, (act.index, &act.id));
             } else {
                 placed.remove(&act.what);
             }
         }
+        placed
+    }
+
+    /// The faults, when the whole log was read.
+    pub(super) async fn faults(mut self, archive: &Archive) -> Result<Vec<Finding>, Error> {
+        if !self.claims.is_empty() || !self.placed().is_empty() {
+            self.note_waiting(archive).await?;
+        }
+        let mut faults = self.missing_holds(archive).await?;
+        let since = self.first_disposal.unwrap_or_else(|| archive.clock.now());
+        let since = since.checked_sub(FREED).unwrap_or(Timestamp::MIN);
+        let claims = self.claims.into_iter().filter(|(at, _)| *at >= since);
+        let claims: Vec<_> = claims.map(|(_, finding)| finding).collect();
+        if claims.len() as u64 > self.forgotten {
+            faults.extend(claims);
+        }
+        faults.extend(self.undone);
+        Ok(faults)
+    }
+
+    async fn missing_holds(&self, archive: &Archive) -> Result<Vec<Finding>, Error> {
+        let placed = self.placed();
         if placed.is_empty() {
-            return Ok(faults);
+            return Ok(Vec::new());
         }
         let mut there = BTreeSet::new();
         for hold in archive.store.holds(HOLDS_MAX).await? {
             // A key that cannot be opened says nothing: then no hold is missed.
             let Ok(Some(keys)) = archive.vault.existing_key(&hold.user_id).await else {
-                return Ok(faults);
+                return Ok(Vec::new());
             };
             let record = hold.record.map(|id| id.to_string());
             there.insert((keys.subject(&hold.user_id), record));
         }
-        let missing = placed.into_iter().filter(|(what, _)| !there.contains(what));
-        faults.extend(missing.map(|(_, (index, id))| Finding {
+        // A hold whose record is not in the tree yet is compared when it is.
+        let missing = placed
+            .into_iter()
+            .filter(|(what, (index, _))| !there.contains(*what) && *index != u64::MAX);
+        let findings = missing.map(|(_, (index, id))| Finding {
             index: Some(index),
-            id: Some(id),
+            id: Some(id.clone()),
             fault: Fault::HoldMissing,
-        }));
-        Ok(faults)
+        });
+        Ok(findings.collect())
     }
 }
 
