@@ -343,7 +343,7 @@ fn a_planted_progress_hides_nothing() {
     std::fs::write(place.data().join("verify.progress"), progress.to_string()).unwrap();
     place.ask(3, &["verify", "--all"]);
     std::fs::write(place.data().join("verify.progress"), progress.to_string()).unwrap();
-    let told = place.shown(0, &["verify", "--all", "--resume"]);
+    let told = place.told(0, &["verify", "--all", "--resume"]);
     assert!(told.starts_with("note: continuing at record 1"), "{told}");
 }
 
@@ -355,7 +355,7 @@ fn a_damaged_file_is_not_valid() {
     let path = place.data().join("countersign.db");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..4096]).unwrap();
-    let told = place.shown(3, &["verify", "--all"]);
+    let told = place.told(3, &["verify", "--all"]);
     assert!(told.contains("the database is damaged"), "{told}");
 }
 

@@ -384,7 +384,7 @@ fn servers_of_another_client_are_imported() {
     assert!(text.contains("\"env:OTHER\""), "{text}");
     let refused = own.run(&["import", "mcp", "servers.toml"], "");
     assert!(
-        refused.code != Some(0) && refused.err.contains("no JSON"),
+        refused.code != Some(0) && refused.err.contains("not valid JSON"),
         "{refused:?}"
     );
 }

@@ -379,7 +379,7 @@ fn a_doctor_is_content_with_a_server_that_works() {
         "{server}"
     );
     assert!(found("log").ends_with(" signed"));
-    assert_eq!(found("in doubt"), "no call");
+    assert_eq!(found("in doubt"), "no calls");
 
     // The key on the disk is another one now: what was signed is not its own.
     let key = running.file("log.key");
@@ -422,7 +422,7 @@ fn a_copy_of_the_store_is_verified_beside_a_server() {
     // Another name of its own file is the server's.
     check(&verify, &link, 0, "valid");
     let call = ["call", "notes.list", "--store"];
-    check(&call, &copy, 2, "works in this folder");
+    check(&call, &copy, 2, "uses this data folder");
 }
 
 /// A port alone is one of this machine, and so is the name that everybody gives it.

@@ -6,6 +6,7 @@ use countersign::contract::Digest;
 use countersign_config::FILE_NAME;
 
 use super::mcp::Mcp;
+use crate::config::DATA_VARIABLE;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
@@ -46,7 +47,9 @@ impl Wrap {
             )
             .hint("add the server to your configuration as an [[upstream]] with kind = \"mcp\""));
         }
-        let data = flags.data.clone().map_or_else(Folder::usual, Ok)?;
+        let variable = std::env::var_os(DATA_VARIABLE).map(PathBuf::from);
+        let named = flags.data.clone().or(variable);
+        let data = named.map_or_else(Folder::usual, Ok)?;
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.command));
         let path = self.write(&data, &name)?;
         let mut flags = flags.clone();

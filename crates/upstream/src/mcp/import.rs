@@ -32,7 +32,7 @@ pub struct Read {
 #[derive(Debug, thiserror::Error)]
 pub enum NoServers {
     /// It is no JSON.
-    #[error("it is not valid JSON: {0}")]
+    #[error("it is not valid JSON")]
     NotJson(#[source] serde_json::Error),
     /// It has none of the members that list servers.
     #[error("it has no member mcpServers or servers, as the files of MCP clients have")]
