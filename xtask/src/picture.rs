@@ -148,6 +148,6 @@ mod tests {
             drawn.contains("a\u{a0}&lt;\u{a0}b") && !drawn.contains("2/15]"),
             "{drawn}"
         );
-        assert_eq!(drawn.matches("<text ").count(), 7);
+        assert_eq!(drawn.matches("<text ").count(), 6);
     }
 }

@@ -234,7 +234,7 @@ async fn a_slow_upstream_opens_the_breaker() {
     }
     let reply = world.call("svc.get", r#"{"id": "1"}"#).await;
     assert!(
-        told(&reply).contains("is left alone for a while"),
+        told(&reply).contains("is paused for a while"),
         "{reply:?}"
     );
     assert_eq!(service.seen().len(), 2);

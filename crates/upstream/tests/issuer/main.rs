@@ -322,7 +322,7 @@ async fn a_users_token_is_sealed_and_erased_with_the_user() {
     let reply = world.call(ann, "svc.order", "{}").await;
     let error = reply.error.unwrap();
     assert!(
-        error.message.to_string().contains("has stored no token"),
+        error.message.to_string().contains("has not stored a token"),
         "{error:?}"
     );
     assert_eq!(service.seen().len(), requests, "nothing was sent");

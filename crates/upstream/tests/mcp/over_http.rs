@@ -247,7 +247,7 @@ async fn every_failure_has_a_code() {
         ),
         (
             Box::new(|_| answer(200, &format!("\"{}\"", "x".repeat(200_000)))),
-            "UPSTREAM_ERROR: the answer of the upstream web has more than",
+            "UPSTREAM_ERROR: the answer of the upstream web is too large",
             true,
         ),
         (
