@@ -245,7 +245,7 @@ fn a_condition_that_does_not_fit_stops_a_call() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{told}");
         assert!(
-            told.contains("policy.toml:8:") && told.contains("txt"),
+            told.contains("policy.toml: line 8, column 9") && told.contains("txt"),
             "{told}"
         );
     }

@@ -9,7 +9,7 @@ use countersign::ledger::{
     ClaimAnswer, ClaimRequest, Claims as _, Durability, Entry, HeldState, Log as _, Store,
 };
 use countersign::sequencer::{LastStop, Sequencer};
-use countersign_contract::Recovery;
+use countersign_contract::tool::Recovery;
 use countersign_evidence::note::SigningKey;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_testkit::ledger::build::{

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use countersign::archive::Archive;
 use countersign::archive::verify::Verification;
+use countersign::archive::{Archive, SCOPE_ERASE};
 use countersign::clock::Clock;
 use countersign::contract::{ReplyEnvelope, RequestEnvelope, SnapshotId};
 use countersign::ids::RandomIds;
@@ -20,7 +20,6 @@ use countersign::{Executor, Principal, ToolCall};
 use countersign_evidence::note::SigningKey;
 use countersign_evidence::seal::MasterKey;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
-use countersign_testkit::ledger::build::trust;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -195,7 +194,7 @@ impl Run<'_> {
     async fn look(&mut self, open: &Open, lie: i64) -> Result<()> {
         if lie == 0 {
             // Lies may have kept the clock from being believed for days: then an operator looks at it.
-            trust(&*open.store).await?;
+            believe(&open.archive).await?;
         }
         let disposal = open.sequencer.maintain().await?.disposal;
         let passage = open.store.vitals().await?.passage;
@@ -243,7 +242,7 @@ impl Run<'_> {
     async fn end(&mut self) -> Result<()> {
         self.clock.lie_hours.store(0, Ordering::SeqCst);
         let mut open = self.open().await?;
-        trust(&*open.store).await?;
+        believe(&open.archive).await?;
         open.store.flush().await?;
         open.sequencer.tick().await?;
         let short = RetentionPlan::default().short.context("it has an end")?;
@@ -269,6 +268,15 @@ impl Run<'_> {
     fn violation(&mut self, what: String) {
         self.report.violations.push(what);
     }
+}
+
+/// Has an operator say that the clock is right.
+async fn believe(archive: &Archive) -> Result<()> {
+    let operator = Principal::user("operator").scope(SCOPE_ERASE);
+    archive
+        .trust_clock(&operator, "compared with a watch")
+        .await?;
+    Ok(())
 }
 
 /// True if the key is refused because its answer is past its retention, by whatever clock.

@@ -354,9 +354,8 @@ pub(super) fn approval(scratch: &mut Scratch) -> Result<Outcome, Failure> {
         let agent = Principal::new(agent, user.as_str());
         let executor = scratch.executor()?;
         let runtime = scratch.place()?.runtime.clone();
-        let by_agent = executor
-            .approvals()
-            .decide(&id, &agent, &Response::approve());
+        let answer = Response::approve();
+        let by_agent = executor.approvals().decide(&id, &agent, &answer);
         let is_refused = runtime.block_on(by_agent).is_err();
         seen.check(subject.name(), is_refused, "an agent approved its own call");
         scratch.approve(&id, &user)?;

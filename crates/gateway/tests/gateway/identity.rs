@@ -223,13 +223,13 @@ async fn keys_end_and_are_rotated() {
     parts.store.observe_time(told()).await.unwrap();
     parts.clock.advance(Duration::from_hours(31 * 24));
     let create = async |name: &str| {
-        let made = keys.create(key_of(ActorType::Agent, name), &operator());
-        made.await.unwrap();
+        let (new, by) = (key_of(ActorType::Agent, name), operator());
+        keys.create(new, &by).await.unwrap();
         keys.list(&operator()).await.unwrap().len()
     };
-    assert_eq!(create("a_2").await, 3);
+    assert_eq!(create("a_2").await, 4);
     trust(&*parts.store).await.unwrap();
-    assert_eq!(create("a_3").await, 2);
+    assert_eq!(create("a_3").await, 3);
 }
 
 /// Erasing a user leaves no key that could bring the user back, and no record that names them.

@@ -233,10 +233,7 @@ async fn a_slow_upstream_opens_the_breaker() {
         world.call("svc.get", r#"{"id": "1"}"#).await;
     }
     let reply = world.call("svc.get", r#"{"id": "1"}"#).await;
-    assert!(
-        told(&reply).contains("is paused for a while"),
-        "{reply:?}"
-    );
+    assert!(told(&reply).contains("is paused for a while"), "{reply:?}");
     assert_eq!(service.seen().len(), 2);
 }
 

@@ -262,7 +262,7 @@ async fn every_failure_has_a_code() {
         ),
         (
             Box::new(move |id| error(id, -32021)),
-            "UPSTREAM_ERROR: the upstream web wants to ask the user something",
+            "UPSTREAM_ERROR: the upstream web wants to ask the user a question",
             false,
         ),
     ];
