@@ -62,15 +62,9 @@ const CHECKS: [(&str, Check); 15] = [
         "the list of tools is what may be called",
         checks::list_is_honest,
     ),
-    (
-        "an unknown argument is refused before anything runs",
-        checks::unknown_argument,
-    ),
+    ("an unknown argument is refused", checks::unknown_argument),
     ("a dry run changes nothing", checks::dry_run),
-    (
-        "a repeated key runs once and gets the first answer",
-        checks::repeat,
-    ),
+    ("a repeated key runs once", checks::repeat),
     (
         "a key with other arguments is refused",
         checks::other_arguments,
@@ -81,20 +75,11 @@ const CHECKS: [(&str, Check); 15] = [
         checks::other_user,
     ),
     ("a call that needs a person waits for one", checks::asks),
-    (
-        "an approval is used once, by a person, for the same arguments",
-        checks::approval,
-    ),
+    ("an approval is a person's, and used once", checks::approval),
     ("an expired approval is not used", checks::expired_approval),
-    (
-        "kill -9 loses no acknowledged write and doubles none",
-        checks::killed,
-    ),
+    ("kill -9 loses and doubles nothing", checks::killed),
     ("every call is in a log that verifies", checks::log_verifies),
-    (
-        "an erased user is gone, and the log still verifies",
-        checks::erasure,
-    ),
+    ("an erased user is gone, the log verifies", checks::erasure),
     ("a backup holds what it was made from", checks::backup),
     ("a changed byte of the log is found", checks::tampering),
 ];

@@ -23,7 +23,7 @@ use crate::journal::CHECKPOINT;
 use crate::place::{Place, archive_failed};
 
 /// Maximum number of tools that one check tries.
-const TOOLS_MAX: usize = 12;
+const TOOLS_MAX: usize = 64;
 
 /// Number of calls that race for one key.
 const RACERS: usize = 20;

@@ -229,7 +229,7 @@ async fn keys_end_and_are_rotated() {
     };
     assert_eq!(create("a_2").await, 4);
     trust(&*parts.store).await.unwrap();
-    assert_eq!(create("a_3").await, 3);
+    assert_eq!(create("a_3").await, 2);
 }
 
 /// Erasing a user leaves no key that could bring the user back, and no record that names them.

@@ -1,0 +1,111 @@
+//! The guarantees, tried on an operator's own configuration: `countersign drill`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::process::{Command, Output};
+
+use countersign_testkit::patience::Watchdog;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const POLICY: &str = r#"
+[defaults]
+unlisted = "deny"
+[[tools]]
+match = "notes.*"
+confirm = "always"
+[[tools]]
+match = "cart.*"
+scopes = ["cart"]
+"#;
+
+/// Runs the command in a folder with these files; effects happen so often.
+fn drill(folder: &TempDir, files: &[(&str, &str)], times: &str) -> Output {
+    let _watchdog = Watchdog::start();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["drill", "--json", "--junit", "drill.xml"])
+        .current_dir(folder.path())
+        .env("COUNTERSIGN_DATA", folder.path().join("data"))
+        .env("COUNTERSIGN_DRILL_TIMES", times)
+        .env_remove("COUNTERSIGN_STORE")
+        .env_remove("COUNTERSIGN_MASTER_KEY")
+        .output()
+        .unwrap()
+}
+
+/// The outcomes, by guarantee.
+#[track_caller]
+fn outcomes(output: &Output, code: i32) -> Vec<(String, String)> {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |row: &Value, member: &str| row[member].as_str().unwrap().to_owned();
+    let rows = rows.as_array().unwrap().iter();
+    rows.map(|row| (text(row, "guarantee"), text(row, "outcome")))
+        .collect()
+}
+
+/// A4, A13, A17, A18, A19, A22: everything holds on the shop and under a policy that denies, asks and wants scopes; the real folder is
+/// not touched.
+#[test]
+fn the_guarantees_hold_on_any_configuration() {
+    let shop = "[shop]\nenabled = true\n";
+    let strict = format!("policy = \"policy.toml\"\n{shop}");
+    for config in [shop, &strict] {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [("countersign.toml", config), ("policy.toml", POLICY)];
+        let output = drill(&folder, &files, "1");
+        let outcomes = outcomes(&output, 0);
+        assert_eq!(outcomes.len(), 15);
+        for (guarantee, outcome) in outcomes {
+            assert_eq!(outcome, "held", "{guarantee}");
+        }
+        assert!(
+            !folder.path().join("data").exists(),
+            "the real store is not opened"
+        );
+        let junit = std::fs::read_to_string(folder.path().join("drill.xml")).unwrap();
+        assert!(
+            junit.contains(r#"tests="15" failures="0" skipped="0""#),
+            "{junit}"
+        );
+    }
+}
+
+/// Tools that do everything twice are found out: the checks can fail.
+#[test]
+fn a_broken_guarantee_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [("countersign.toml", "[shop]\nenabled = true\n")];
+    let outcomes = outcomes(&drill(&folder, &files, "2"), 1);
+    let broken = outcomes.iter().filter(|(_, outcome)| outcome == "broken");
+    let broken: Vec<&str> = broken.map(|(guarantee, _)| guarantee.as_str()).collect();
+    assert_eq!(
+        broken,
+        [
+            "an unknown argument is refused",
+            "a dry run changes nothing",
+            "a repeated key runs once",
+            "a key with other arguments is refused",
+            "twenty calls at once with one key run once",
+            "a call that needs a person waits for one",
+            "kill -9 loses and doubles nothing",
+        ]
+    );
+}
+
+/// What cannot be tried is said, never passed over: a configuration without a tool that changes something.
+#[test]
+fn what_cannot_be_tried_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let outcomes = outcomes(&drill(&folder, &[("countersign.toml", "")], "1"), 0);
+    let repeat = outcomes
+        .iter()
+        .find(|(guarantee, _)| guarantee == "a repeated key runs once");
+    assert_eq!(
+        repeat.map(|(_, outcome)| outcome.as_str()),
+        Some("not checked")
+    );
+}
