@@ -104,6 +104,7 @@ fn torture([kills, keys, times, starts, children]: [&str; 5]) -> Result<()> {
 
 /// Pictures of the console's pages: the test that takes them, with a folder that stays.
 fn screens() -> Result<()> {
+    set_up::for_pictures()?;
     let folder = step::root().join("docs/screens").display().to_string();
     let words = [
         "nextest",

@@ -73,6 +73,42 @@ pub(crate) fn prepare() -> Result<World> {
     })
 }
 
+/// Installs what pictures of the console need: a browser, and a font with Chinese characters.
+pub(crate) fn for_pictures() -> Result<()> {
+    let has_browser = says("chromedriver", &["--version"]).is_some();
+    let has_font = says("fc-list", &[":lang=zh"]).is_some_and(|fonts| !fonts.is_empty());
+    let mut packages = Vec::new();
+    if !has_browser {
+        packages.extend(["chromium", "chromium-driver"]);
+    }
+    if !has_font {
+        packages.push("fonts-wqy-zenhei");
+    }
+    for step in install(&packages, &Means::found())? {
+        step.run()?;
+    }
+    Ok(())
+}
+
+/// The commands that install packages; an error that says what to type where that is not possible without asking.
+fn install(packages: &[&str], means: &Means) -> Result<Vec<Step>> {
+    if packages.is_empty() {
+        return Ok(Vec::new());
+    }
+    if !means.packages {
+        let packages = packages.join(" ");
+        bail!("the pictures need more: `sudo apt-get install {packages}`");
+    }
+    let fixed = ["install", "-y", "--no-install-recommends"];
+    let install = [&fixed[..], packages].concat();
+    Ok([&["update"], &install[..]]
+        .map(|args| {
+            let step = Step::program("set-up", "apt-get", args);
+            step.env("DEBIAN_FRONTEND", "noninteractive")
+        })
+        .into())
+}
+
 /// Dependencies that a machine lacks.
 #[expect(
     clippy::struct_excessive_bools,
@@ -123,14 +159,7 @@ impl Lacking {
             return Ok(Vec::new());
         }
         if means.packages {
-            let fixed = ["install", "-y", "--no-install-recommends"];
-            let install = [&fixed[..], &packages].concat();
-            return Ok([&["update"], &install[..]]
-                .map(|args| {
-                    let step = Step::program("set-up", "apt-get", args);
-                    step.env("DEBIAN_FRONTEND", "noninteractive")
-                })
-                .into());
+            return install(&packages, means);
         }
         if self.server || self.npm || self.browser || !means.python {
             bail!(

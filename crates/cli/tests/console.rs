@@ -15,14 +15,22 @@ mod browser;
 mod dispute;
 #[path = "console/everybody.rs"]
 mod everybody;
+#[path = "console/forms.rs"]
+mod forms;
 #[path = "console/in_browser.rs"]
 mod in_browser;
 #[path = "console/issuer.rs"]
 mod issuer;
+#[path = "console/picture.rs"]
+mod picture;
+#[path = "console/screens.rs"]
+mod screens;
 #[path = "console/story.rs"]
 mod story;
 #[path = "console/verifier_page.rs"]
 mod verifier_page;
+#[path = "console/watched.rs"]
+mod watched;
 #[path = "console/world.rs"]
 mod world;
 

@@ -113,6 +113,37 @@ mod tests {
         assert!(compared >= 42);
     }
 
+    /// B17: `?` lists every key that does something.
+    #[test]
+    fn the_help_lists_every_key() {
+        let script = std::str::from_utf8(SCRIPT).unwrap();
+        let between = |from: &str, to: &str| {
+            let rest = script.split_once(from).unwrap().1;
+            rest.split_once(to).unwrap().0
+        };
+        let layout = include_str!("../templates/layout.html");
+        let help = layout.split_once("<dialog id=\"keys\"").unwrap().1;
+        let mut pressed = 0;
+        for line in between("const press = {", "\n  };").lines() {
+            let Some((key, _)) = line.trim().split_once(": ()") else {
+                continue;
+            };
+            let key = key.trim_matches('"');
+            assert!(help.contains(&format!("<kbd>{key}</kbd>")), "no {key}");
+            pressed += 1;
+        }
+        for place in between("const places = {", "};").split(',') {
+            let Some((key, _)) = place.trim().split_once(": ") else {
+                continue;
+            };
+            let listed = format!("<kbd>g</kbd> <kbd>{key}</kbd>");
+            assert!(help.contains(&listed), "no g {key}");
+            pressed += 1;
+        }
+        assert!(pressed >= 19, "{pressed}");
+        assert!(help.contains("<kbd>Esc</kbd>") && help.contains("<kbd>↵</kbd>"));
+    }
+
     fn luminance(digits: &str) -> f64 {
         let part = |at: usize| {
             let value = f64::from(u8::from_str_radix(&digits[at..at + 2], 16).unwrap()) / 255.0;

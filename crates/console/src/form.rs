@@ -2,16 +2,24 @@
 //!
 //! The name of a field is its kind and its place: `n:/items/0/quantity`. So a form is read without its schema, and the
 //! binder, which has the last word anyway, is given what a person wrote: a number where the text is one, the text
-//! itself where it is none.
+//! itself where it is none. An entry of a map has two fields of one place, `k:/labels/0` with its key and `ks:/labels/0` with
+//! its value.
 
 use std::collections::BTreeMap;
 
 use askama::Template;
+use countersign::contract::schema::ext;
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
 use serde::Serialize;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use crate::shown::below;
 use crate::words::Words;
+
+mod read;
+
+pub(crate) use read::arguments;
 
 /// Maximum depth of a form; deeper values are written as JSON.
 const DEPTH_MAX: usize = 4;
@@ -19,12 +27,15 @@ const DEPTH_MAX: usize = 4;
 /// The largest index of a list in a form.
 const INDEX_MAX: usize = 200;
 
+/// Time as the input of a browser has it: no zone, whole seconds.
+const LOCAL: &str = "%Y-%m-%dT%H:%M:%S";
+
 /// One field, or a group of them.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Field {
     /// The last part of its place.
     pub(crate) label: String,
-    /// JSON pointer.
+    /// JSON pointer. In a map: place of the entry among the entries.
     pub(crate) pointer: String,
     pub(crate) description: String,
     pub(crate) required: bool,
@@ -33,6 +44,12 @@ pub(crate) struct Field {
     pub(crate) kind: Kind,
     pub(crate) value: String,
     pub(crate) issues: Vec<String>,
+    /// Further meaning of the value.
+    pub(crate) note: Option<Note>,
+    /// True if it is the value of an entry of a map.
+    pub(crate) in_map: bool,
+    /// True if an empty field stands for null: the value may be null, and has to be there.
+    pub(crate) empty_is_null: bool,
 }
 
 /// Kind of input that a field is drawn as.
@@ -41,6 +58,10 @@ pub(crate) struct Field {
 pub(crate) enum Kind {
     /// One line.
     Text,
+    /// A day.
+    Date,
+    /// A time, in UTC.
+    Time,
     /// A whole number or a decimal.
     Number,
     /// True, false, or nothing.
@@ -49,12 +70,33 @@ pub(crate) enum Kind {
     Choice(Vec<String>),
     /// A list of texts, one a line.
     Lines,
+    /// A list of numbers, one a line.
+    Numbers,
     /// Everything else, as JSON.
     Json,
     /// An object.
     Group(Vec<Field>),
     /// A list of objects.
     List(Vec<Vec<Field>>),
+    /// Keys with a value each.
+    Map(Vec<Entry>),
+}
+
+/// An entry of a map.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) value: Field,
+}
+
+/// Meaning of a value that its type does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Note {
+    /// An amount with its currency.
+    Money,
+    /// The name of a file that the tool can reach.
+    Attachment,
 }
 
 /// A field with everything in it.
@@ -74,31 +116,46 @@ impl Field {
     /// The name under which the value comes back.
     pub(crate) fn name(&self) -> String {
         let mark = match self.kind {
-            Kind::Text | Kind::Choice(_) => "s",
+            Kind::Text | Kind::Date | Kind::Choice(_) => "s",
+            Kind::Time => "t",
             Kind::Number => "n",
             Kind::Boolean => "b",
             Kind::Lines => "l",
-            Kind::Json | Kind::Group(_) | Kind::List(_) => "j",
+            Kind::Numbers => "r",
+            Kind::Json | Kind::Group(_) | Kind::List(_) | Kind::Map(_) => "j",
         };
-        format!("{mark}:{}", self.pointer)
+        let of_map = if self.in_map { "k" } else { "" };
+        let or_null = if self.empty_is_null { "?" } else { "" };
+        format!("{of_map}{mark}{or_null}:{}", self.pointer)
+    }
+
+    /// The name under which the key of an entry comes back.
+    pub(crate) fn key_name(&self) -> String {
+        format!("k:{}", self.pointer)
     }
 
     /// True if the field has many lines.
     pub(crate) fn is_long(&self) -> bool {
-        matches!(self.kind, Kind::Lines | Kind::Json)
+        matches!(self.kind, Kind::Lines | Kind::Numbers | Kind::Json)
+    }
+
+    /// The type of the input. A browser drops what it cannot read, so a text that is no time stays in a line of text.
+    pub(crate) fn input_type(&self) -> &'static str {
+        let is_empty = self.value.is_empty();
+        match self.kind {
+            Kind::Date if is_empty || self.value.parse::<Date>().is_ok() => "date",
+            Kind::Time if is_empty || DateTime::strptime(LOCAL, &self.value).is_ok() => {
+                "datetime-local"
+            }
+            _ => "text",
+        }
     }
 
     /// The choices; none where there are none.
     pub(crate) fn choices(&self) -> Option<&[String]> {
         match &self.kind {
             Kind::Choice(choices) => Some(choices),
-            Kind::Text
-            | Kind::Boolean
-            | Kind::Number
-            | Kind::Lines
-            | Kind::Json
-            | Kind::Group(_)
-            | Kind::List(_) => None,
+            _ => None,
         }
     }
 
@@ -118,8 +175,24 @@ impl Field {
         }
     }
 
+    /// The entries of a map.
+    pub(crate) fn map(&self) -> Option<&[Entry]> {
+        match &self.kind {
+            Kind::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_boolean(&self) -> bool {
         matches!(self.kind, Kind::Boolean)
+    }
+
+    pub(crate) fn is_money(&self) -> bool {
+        self.note == Some(Note::Money)
+    }
+
+    pub(crate) fn is_attachment(&self) -> bool {
+        self.note == Some(Note::Attachment)
     }
 }
 
@@ -163,23 +236,30 @@ impl Drawing<'_> {
 
     fn field(
         &self,
-        (name, schema): (&str, &Value),
+        (name, declared): (&str, &Value),
         value: &Value,
         parent: &str,
         required: bool,
         depth: usize,
     ) -> Field {
-        let schema = self.resolved(schema);
+        let schema = self.resolved(declared);
         let pointer = below(parent, name);
         let kind = self.kind(schema, value, &pointer, depth + 1);
-        let description = schema.get("description").and_then(Value::as_str);
+        // What is said beside a reference is said of this field.
+        let description = declared.get("description").or(schema.get("description"));
         Field {
             label: name.to_owned(),
-            description: description.unwrap_or_default().to_owned(),
+            description: description
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
             required,
-            form: form_of(schema),
+            form: self.form_of(declared, schema),
             value: text_of(value, &kind),
             issues: self.issues.get(&pointer).cloned().unwrap_or_default(),
+            note: note_of(schema),
+            in_map: false,
+            empty_is_null: required && (allows_null(declared) || allows_null(schema)),
             kind,
             pointer,
         }
@@ -190,14 +270,19 @@ impl Drawing<'_> {
         if !choices.is_empty() {
             return Kind::Choice(choices.into_iter().map(str::to_owned).collect());
         }
-        let kind = schema.get("type").and_then(Value::as_str);
-        match kind {
-            Some("string") => Kind::Text,
+        match type_of(schema) {
+            Some("string") => match schema.get("format").and_then(Value::as_str) {
+                Some("date") => Kind::Date,
+                Some("date-time") => Kind::Time,
+                _ => Kind::Text,
+            },
             Some("integer" | "number") => Kind::Number,
             Some("boolean") => Kind::Boolean,
-            Some("object") if depth < DEPTH_MAX && schema.get("properties").is_some() => {
+            Some("object") if depth >= DEPTH_MAX => Kind::Json,
+            Some("object") if schema.get("properties").is_some() => {
                 Kind::Group(self.members(schema, value, pointer, depth))
             }
+            Some("object") => self.map_kind(schema, value, pointer, depth),
             Some("array") => self.list_kind(schema, value, pointer, depth),
             _ => Kind::Json,
         }
@@ -207,8 +292,9 @@ impl Drawing<'_> {
         let Some(item) = schema.get("items").map(|item| self.resolved(item)) else {
             return Kind::Json;
         };
-        match item.get("type").and_then(Value::as_str) {
+        match type_of(item) {
             Some("string") => Kind::Lines,
+            Some("integer" | "number") => Kind::Numbers,
             Some("object") if depth < DEPTH_MAX && item.get("properties").is_some() => {
                 let nothing = vec![Value::Null];
                 let given = value.as_array().filter(|items| !items.is_empty());
@@ -223,21 +309,127 @@ impl Drawing<'_> {
         }
     }
 
+    /// Rows of a key and a value, where the schema says what a value is.
+    fn map_kind(&self, schema: &Value, value: &Value, pointer: &str, depth: usize) -> Kind {
+        let of_values = schema.get("additionalProperties");
+        let Some(of_values) = of_values.filter(|schema| schema.is_object()) else {
+            return Kind::Json;
+        };
+        let (nothing, mut entries) = (Map::new(), Vec::new());
+        let given = value.as_object().unwrap_or(&nothing);
+        let rows = given.iter().map(|(key, value)| (key.as_str(), value));
+        // An empty row to begin with.
+        let first = given.is_empty().then_some(("", &Value::Null));
+        for (at, (key, value)) in rows.chain(first).take(INDEX_MAX).enumerate() {
+            let at = at.to_string();
+            let mut field = self.field((&at, of_values), value, pointer, false, depth);
+            if matches!(
+                field.kind,
+                Kind::Group(_) | Kind::List(_) | Kind::Map(_) | Kind::Lines | Kind::Numbers
+            ) {
+                field.kind = Kind::Json;
+                field.value = text_of(value, &field.kind);
+            }
+            let issues = self.issues.get(&below(pointer, key));
+            field.issues = issues.cloned().unwrap_or_default();
+            field.in_map = true;
+            let key = key.to_owned();
+            entries.push(Entry { key, value: field });
+        }
+        Kind::Map(entries)
+    }
+
     /// The schema that a reference within the document leads to, and the one that is meant where null is allowed too.
     fn resolved<'s>(&'s self, schema: &'s Value) -> &'s Value {
         let mut schema = schema;
         for _ in 0..8 {
             let reference = schema.get("$ref").and_then(Value::as_str);
-            let Some(reference) = reference.and_then(|text| text.strip_prefix('#')) else {
-                break;
-            };
-            let Some(found) = self.root.pointer(reference) else {
+            let referred = reference
+                .and_then(|text| text.strip_prefix('#'))
+                .and_then(|place| self.root.pointer(place));
+            let Some(found) = referred.or_else(|| beside_null(schema)) else {
                 break;
             };
             schema = found;
         }
         schema
     }
+
+    /// `integer, 1 … 99`, from what is declared at the place and from what that leads to.
+    fn form_of(&self, declared: &Value, schema: &Value) -> String {
+        let named = |schema: &Value| {
+            let format = schema.get("format").and_then(Value::as_str);
+            format.or(type_of(schema)).map(str::to_owned)
+        };
+        let inner = |name: &str| {
+            let inner = schema.get(name).filter(|inner| inner.is_object());
+            inner.and_then(|inner| named(self.resolved(inner)))
+        };
+        let mut name = match (inner("items"), inner("additionalProperties")) {
+            (Some(item), _) => format!("{item}[]"),
+            (None, Some(value)) => format!("map<{value}>"),
+            (None, None) => named(schema).unwrap_or_else(|| "JSON".to_owned()),
+        };
+        if allows_null(declared) || allows_null(schema) {
+            name.push_str(" | null");
+        }
+        let mut parts = vec![name];
+        match (schema.get("minimum"), schema.get("maximum")) {
+            (Some(low), Some(high)) => parts.push(format!("{low} … {high}")),
+            (Some(low), None) => parts.push(format!("≥ {low}")),
+            (None, Some(high)) => parts.push(format!("≤ {high}")),
+            (None, None) => {}
+        }
+        let default = declared.get("default").or(schema.get("default"));
+        if let Some(default) = default {
+            parts.push(format!("= {default}"));
+        }
+        parts.join(", ")
+    }
+}
+
+/// The schema of a value that is there, where the only other one is that of null.
+fn beside_null(schema: &Value) -> Option<&Value> {
+    let branches = schema.get("anyOf").or_else(|| schema.get("oneOf"))?;
+    let branches = branches.as_array()?;
+    let mut others = branches.iter().filter(|branch| !is_null(branch));
+    let (first, second) = (others.next(), others.next());
+    first.filter(|_| second.is_none() && branches.len() > 1)
+}
+
+fn is_null(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("null")
+}
+
+fn allows_null(schema: &Value) -> bool {
+    let types = strings(schema.get("type"));
+    let branches = schema.get("anyOf").or_else(|| schema.get("oneOf"));
+    let mut branches = branches.and_then(Value::as_array).into_iter().flatten();
+    types.contains(&"null") || branches.any(is_null)
+}
+
+/// The type, and the one beside null where null is allowed; `None` where there are several.
+fn type_of(schema: &Value) -> Option<&str> {
+    match schema.get("type")? {
+        Value::String(name) => Some(name),
+        types @ Value::Array(_) => {
+            let mut others = strings(Some(types))
+                .into_iter()
+                .filter(|name| *name != "null");
+            let (first, second) = (others.next(), others.next());
+            first.filter(|_| second.is_none())
+        }
+        _ => None,
+    }
+}
+
+fn note_of(schema: &Value) -> Option<Note> {
+    if schema.get(ext::KIND).and_then(Value::as_str) == Some("attachment_reference") {
+        return Some(Note::Attachment);
+    }
+    let members = schema.get("properties").and_then(Value::as_object)?;
+    let is_money = members.contains_key("amount") && members.contains_key("currency");
+    is_money.then_some(Note::Money)
 }
 
 fn strings(value: Option<&Value>) -> Vec<&str> {
@@ -249,204 +441,31 @@ fn strings(value: Option<&Value>) -> Vec<&str> {
         .collect()
 }
 
-/// `integer, 1 to 99`.
-fn form_of(schema: &Value) -> String {
-    let kind = schema.get("type").and_then(Value::as_str).unwrap_or("JSON");
-    let format = schema.get("format").and_then(Value::as_str);
-    let mut parts = vec![format.unwrap_or(kind).to_owned()];
-    match (schema.get("minimum"), schema.get("maximum")) {
-        (Some(low), Some(high)) => parts.push(format!("{low} … {high}")),
-        (Some(low), None) => parts.push(format!("≥ {low}")),
-        (None, Some(high)) => parts.push(format!("≤ {high}")),
-        (None, None) => {}
-    }
-    if let Some(default) = schema.get("default") {
-        parts.push(format!("= {default}"));
-    }
-    parts.join(", ")
-}
-
 /// A value as its field shows it.
 fn text_of(value: &Value, kind: &Kind) -> String {
     match (value, kind) {
-        (Value::Null, _) | (_, Kind::Group(_) | Kind::List(_)) => String::new(),
-        (Value::Array(items), Kind::Lines) => {
+        (Value::Null, _) | (_, Kind::Group(_) | Kind::List(_) | Kind::Map(_)) => String::new(),
+        (Value::Array(items), Kind::Lines | Kind::Numbers) => {
             let lines = items.iter().map(|item| match item.as_str() {
                 Some(text) => text.to_owned(),
                 None => item.to_string(),
             });
             lines.collect::<Vec<_>>().join("\n")
         }
-        (Value::String(text), Kind::Text | Kind::Choice(_) | Kind::Number | Kind::Boolean) => {
-            text.clone()
-        }
+        (Value::String(text), Kind::Time) => local(text).unwrap_or_else(|| text.clone()),
+        (
+            Value::String(text),
+            Kind::Text | Kind::Date | Kind::Choice(_) | Kind::Number | Kind::Boolean,
+        ) => text.clone(),
         (value, _) => value.to_string(),
     }
 }
 
-/// The arguments that the fields of a form make. An empty field is left out.
-pub(crate) fn arguments(fields: &[(String, String)]) -> Value {
-    let mut root = Value::Object(Map::new());
-    for (name, text) in fields {
-        let Some((mark, pointer)) = name.split_once(':') else {
-            continue;
-        };
-        if text.trim().is_empty() || !pointer.starts_with('/') {
-            continue;
-        }
-        let value = match mark {
-            "s" => Value::from(text.as_str()),
-            "n" => number(text).map_or_else(|| Value::from(text.as_str()), Value::Number),
-            "b" => match text.as_str() {
-                "true" => Value::Bool(true),
-                "false" => Value::Bool(false),
-                text => Value::from(text),
-            },
-            "l" => text
-                .lines()
-                .map(str::trim_end)
-                .filter(|line| !line.is_empty())
-                .collect(),
-            "j" => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str())),
-            _ => continue,
-        };
-        put(&mut root, pointer, value);
-    }
-    without_gaps(root)
-}
-
-/// A text that is a number in JSON, digit for digit; anything else is for the binder.
-fn number(text: &str) -> Option<Number> {
-    serde_json::from_str(text.trim()).ok()
-}
-
-/// Puts a value at a place, and makes what has to be around it.
-fn put(root: &mut Value, pointer: &str, value: Value) {
-    let mut place = root;
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
-        let index = part
-            .parse::<usize>()
-            .ok()
-            .filter(|index| *index <= INDEX_MAX);
-        if place.is_null() {
-            *place = match index {
-                Some(_) => Value::Array(Vec::new()),
-                None => Value::Object(Map::new()),
-            };
-        }
-        place = match (place, index) {
-            (Value::Array(items), Some(index)) => {
-                if items.len() <= index {
-                    items.resize(index + 1, Value::Null);
-                }
-                match items.get_mut(index) {
-                    Some(item) => item,
-                    None => return,
-                }
-            }
-            (Value::Object(members), _) => members.entry(part).or_insert(Value::Null),
-            // Two fields that contradict each other: the first counts.
-            _ => return,
-        };
-    }
-    *place = value;
-}
-
-/// Items of a list that nobody filled in are left out.
-fn without_gaps(value: Value) -> Value {
-    match value {
-        Value::Array(items) => {
-            let filled = items.into_iter().filter(|item| !item.is_null());
-            filled.map(without_gaps).collect()
-        }
-        Value::Object(members) => {
-            let filled = members.into_iter().filter(|(_, member)| !member.is_null());
-            let filled = filled.map(|(name, member)| (name, without_gaps(member)));
-            Value::Object(filled.collect())
-        }
-        scalar => scalar,
-    }
+/// A time without its zone, UTC; none where something would be lost.
+fn local(text: &str) -> Option<String> {
+    let at: Timestamp = text.parse().ok()?;
+    (at.subsec_nanosecond() == 0).then(|| at.strftime(LOCAL).to_string())
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// A field with nested objects and lists comes back as it was drawn.
-    #[test]
-    fn what_was_drawn_comes_back() {
-        let schema = json!({
-            "type": "object",
-            "required": ["items"],
-            "properties": {
-                "note": {"type": "string"},
-                "fast": {"type": "boolean"},
-                "tags": {"type": "array", "items": {"type": "string"}},
-                "size": {"enum": ["small", "large"]},
-                "more": {"type": "object", "additionalProperties": {"type": "string"}},
-                "to": {"type": "object", "properties": {"country": {"type": "string"}}},
-                "items": {"type": "array", "items": {"$ref": "#/$defs/item"}},
-            },
-            "$defs": {"item": {"type": "object", "properties": {
-                "sku": {"type": "string"}, "quantity": {"type": "integer", "minimum": 1}
-            }}},
-        });
-        let given = json!({
-            "note": "a", "fast": false, "tags": ["x", "y"], "size": "small", "more": {"k": "v"},
-            "to": {"country": "DE"},
-            "items": [{"sku": "A", "quantity": 2}, {"sku": "B", "quantity": 12_345_678_901_234_567_890_u64}],
-        });
-        let fields = fields(&schema, &given, &BTreeMap::new());
-        assert_eq!(fields[0].label, "items");
-        let mut sent = Vec::new();
-        collect(&fields, &mut sent);
-        assert_eq!(arguments(&sent), given);
-    }
-
-    fn collect(fields: &[Field], sent: &mut Vec<(String, String)>) {
-        for field in fields {
-            match &field.kind {
-                Kind::Group(fields) => collect(fields, sent),
-                Kind::List(items) => items.iter().for_each(|fields| collect(fields, sent)),
-                _ => sent.push((field.name(), field.value.clone())),
-            }
-        }
-    }
-
-    /// The binder gets what a person wrote where that is no number, and nothing for an empty field.
-    #[test]
-    fn a_text_stays_what_it_is() {
-        let sent = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-        let made = arguments(&[
-            sent("n:/days", "two"),
-            sent("n:/limit", " 3 "),
-            sent("s:/query", "3"),
-            sent("s:/empty", "  "),
-            sent("j:/broken", "{a: 1"),
-            sent("l:/tags", "a\n\nb\r\n"),
-            sent("n:/list/2/x", "1"),
-            sent("csrf", "x"),
-            sent("q:/x", "1"),
-            sent("n:/list/999999999/x", "1"),
-        ]);
-        let expected = json!({
-            "days": "two", "limit": 3, "query": "3", "broken": "{a: 1", "tags": ["a", "b"],
-            "list": [{"x": 1}],
-        });
-        assert_eq!(made, expected);
-    }
-
-    #[test]
-    fn an_issue_stands_at_its_field() {
-        let schema = json!({"type": "object", "properties": {"days": {"type": "integer"}}});
-        let issues = BTreeMap::from([("/days".to_owned(), vec!["no integer".to_owned()])]);
-        let fields = fields(&schema, &json!({"days": "two"}), &issues);
-        assert_eq!(
-            (fields[0].value.as_str(), fields[0].issues.len()),
-            ("two", 1)
-        );
-    }
-}
+mod tests;

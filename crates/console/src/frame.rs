@@ -36,6 +36,7 @@ pub(crate) struct StatusNow {
     pub(crate) problems: Vec<ProblemNow>,
     pub(crate) program: Value,
     pub(crate) policy: Value,
+    pub(crate) caller: Value,
     pub(crate) signing: Value,
     pub(crate) server: Option<Value>,
 }
@@ -50,6 +51,11 @@ pub(crate) struct ProblemNow {
 }
 
 impl StatusNow {
+    /// True if requests need a credential.
+    pub(crate) fn wants_credential(&self) -> bool {
+        self.caller.get("credentials_required") == Some(&Value::Bool(true))
+    }
+
     /// A number of the part for operators.
     pub(crate) fn of_server(&self, name: &str) -> u64 {
         let value = self.server.as_ref().and_then(|server| server.get(name));

@@ -169,6 +169,16 @@ pub(crate) fn lines(value: &Value, notes: &BTreeMap<String, Vec<String>>) -> Vec
     lines
 }
 
+/// Maximum lines of a value on a page.
+pub(crate) const LINES_MAX: usize = 400;
+
+/// The first lines, and whether there are more.
+pub(crate) fn cut(mut lines: Vec<Line>) -> (Vec<Line>, bool) {
+    let is_cut = lines.len() > LINES_MAX;
+    lines.truncate(LINES_MAX);
+    (lines, is_cut)
+}
+
 fn write(
     value: &Value,
     pointer: &str,

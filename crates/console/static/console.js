@@ -21,49 +21,83 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { button.textContent = before; }, 1500);
 });
 
-// Fields and raw JSON in step. The name of a field is its kind and its place, as the server reads it.
-const isField = (element) => /^[snblj]:\//.test(element.name || "");
-const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+// Fields and raw JSON in step. The name of a field is its kind and its place, as the server reads it (src/form/read.rs).
+const named = (element) => /^(k?)([snbtlrj]?)(\??):(\/.*)$/.exec(element.name || "");
+const isField = (element) => named(element) !== null;
+const decimal = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const unescape = (part) => part.replaceAll("~1", "/").replaceAll("~0", "~");
+const parts = (pointer) => pointer.split("/").slice(1).map(unescape);
+
+const number = (text) => {
+  const trimmed = text.trim();
+  return decimal.test(trimmed) && Number.isSafeInteger(Math.trunc(Number(trimmed))) ? Number(trimmed) : text;
+};
 
 function written(kind, text) {
   const trimmed = text.trim();
+  const lines = () => text.split("\n").map((line) => line.trimEnd()).filter(Boolean);
   switch (kind) {
-    case "n": return number.test(trimmed) && Number.isSafeInteger(Math.trunc(Number(trimmed))) ? Number(trimmed) : text;
+    case "n": return number(text);
     case "b": return trimmed === "true" ? true : trimmed === "false" ? false : text;
-    case "l": return text.split("\n").map((line) => line.trimEnd()).filter(Boolean);
+    case "t": return /^[\d-]+T\d\d:\d\d(:\d\d)?$/.test(trimmed) ? `${trimmed.padEnd(19, ":00")}Z` : text;
+    case "l": return lines();
+    case "r": return lines().map(number);
     case "j": try { return JSON.parse(text); } catch { return text; }
     default: return text;
   }
 }
 
-function put(root, pointer, value) {
-  const parts = pointer.split("/").slice(1).map(unescape);
-  const last = parts.pop();
+function put(root, path, isEntry, value) {
   let place = root;
-  parts.forEach((part, at) => {
-    const next = at + 1 < parts.length ? parts[at + 1] : last;
-    place[part] ??= /^\d+$/.test(next) ? [] : {};
+  path.slice(0, -1).forEach((part, at) => {
+    const isLast = at + 2 === path.length;
+    place[part] ??= /^\d+$/.test(path[at + 1]) && !(isLast && isEntry) ? [] : {};
     place = place[part];
   });
-  place[last] = value;
+  place[path.at(-1)] = value;
 }
 
+// A list has no gaps; a null that somebody wrote is not one.
+const dense = (value) => (Array.isArray(value) ? Array.from(value).filter((item) => item !== undefined) : value);
+
 function toJson(form) {
-  const root = {};
-  for (const field of form.elements) {
-    if (isField(field) && field.value.trim()) put(root, field.name.slice(2), written(field.name[0], field.value));
+  const [root, keys] = [{}, new Map()];
+  const fields = [...form.elements].filter(isField).map((element) => [named(element), element.value]);
+  for (const [[, entry, kind, , pointer], text] of fields) if (entry && !kind) keys.set(pointer, text.trim());
+  for (const [[, entry, kind, orNull, pointer], text] of fields) {
+    if (!kind || (!text.trim() && !orNull)) continue;
+    const path = parts(pointer);
+    if (entry) path.splice(-1, 1, keys.get(pointer) ?? "");
+    put(root, path, entry, text.trim() ? written(kind, text) : null);
   }
-  return JSON.stringify(root, (_, value) => (Array.isArray(value) ? value.filter((item) => item != null) : value), 2);
+  return JSON.stringify(root, (_, value) => dense(value), 2);
 }
 
 function toFields(form, value) {
+  const at = (path) => path.reduce((place, part) => place?.[part], value);
+  // As many rows as there are values.
+  for (let again = true; again;) {
+    again = false;
+    for (const button of all("[data-add]", form)) {
+      const rows = all(":scope > .item", button.closest("fieldset")).length;
+      const found = at(parts(button.dataset.add));
+      const wanted = Array.isArray(found) ? found.length : Object.keys(found ?? {}).length;
+      if (rows < wanted && rows < 200) again = Boolean(addItem(button));
+    }
+  }
   for (const field of form.elements) {
-    if (!isField(field)) continue;
-    const found = field.name.slice(3).split("/").map(unescape).reduce((place, part) => place?.[part], value);
+    const [, entry, kind, , pointer] = named(field) ?? [];
+    if (!pointer) continue;
+    const path = parts(pointer);
+    let found = at(path);
+    if (entry) {
+      const [key, own] = Object.entries(at(path.slice(0, -1)) ?? {})[path.at(-1)] ?? [];
+      found = kind ? own : key;
+    }
     if (found == null) field.value = "";
-    else if (field.name[0] === "l" && Array.isArray(found)) field.value = found.join("\n");
-    else field.value = typeof found === "string" && field.name[0] !== "j" ? found : JSON.stringify(found);
+    else if ("lr".includes(kind || "-") && Array.isArray(found)) field.value = found.join("\n");
+    else if (field.type === "datetime-local") field.value = Number.isNaN(Date.parse(found)) ? "" : new Date(found).toISOString().slice(0, 19);
+    else field.value = typeof found === "string" && kind !== "j" ? found : JSON.stringify(found);
   }
 }
 
@@ -83,24 +117,45 @@ document.addEventListener("input", (event) => {
   }
 });
 
-// One more item of a list: the last one again, empty, with the next number.
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-add]");
-  if (!button) return;
+// What is copied is what the form says now.
+document.addEventListener("change", async (event) => {
+  const form = event.target.closest("form[data-call]");
+  if (!form || event.target.name === "mode") return;
+  const body = new URLSearchParams(new FormData(form));
+  body.set("look", "copies");
+  const answer = await fetch(form.action, { method: "POST", body });
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const open = all("#copies details", document).map((one) => one.open);
+  const copies = one("#copies", page);
+  if (!copies) return;
+  all("details", copies).forEach((one, at) => { one.open = open[at]; });
+  one("#copies")?.replaceWith(copies);
+});
+
+// One more item of a list or of a map: the last one again, empty, with the next number.
+function addItem(button) {
   const items = all(":scope > .item", button.closest("fieldset"));
   const last = items[items.length - 1];
   const copy = last.cloneNode(true);
-  const [from, to] = [`${button.dataset.add}/${items.length - 1}/`, `${button.dataset.add}/${items.length}/`];
-  for (const element of all("[name], [id], [for]", copy)) {
-    for (const attribute of ["name", "id", "for"]) {
+  const [from, to] = [`${button.dataset.add}/${items.length - 1}`, `${button.dataset.add}/${items.length}`];
+  // Lists within begin with one item too.
+  for (const inner of all("fieldset", copy)) all(":scope > .item", inner).slice(1).forEach((item) => item.remove());
+  for (const element of all("[name], [id], [for], [data-add]", copy)) {
+    for (const attribute of ["name", "id", "for", "data-add"]) {
       const text = element.getAttribute(attribute);
-      if (text) element.setAttribute(attribute, text.replace(from, to));
+      if (text && (text.endsWith(from) || text.includes(`${from}/`))) element.setAttribute(attribute, text.replace(from, to));
     }
     if ("value" in element && element.tagName !== "BUTTON") element.value = "";
   }
   all(".issue", copy).forEach((issue) => issue.remove());
   last.after(copy);
-  one("input, select, textarea", copy)?.focus();
+  return copy;
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-add]");
+  if (button) one("input, select, textarea", addItem(button))?.focus();
 });
 
 // Live rows: told that there are new calls, the page asks for what it may see.
@@ -153,7 +208,9 @@ if (views) {
 // The keyboard.
 let here = -1;
 let went = false;
-const places = { o: "/", a: "/approvals", c: "/calls", t: "/tools", e: "/evidence", d: "/docs", s: "/settings" };
+const places = {
+  o: "/", a: "/approvals", i: "/in-doubt", c: "/calls", t: "/tools", u: "/upstreams", e: "/evidence", p: "/policy", r: "/errors", s: "/settings", d: "/docs",
+};
 
 function step(by) {
   const rows = all("main tbody tr:not([hidden])");

@@ -37,6 +37,7 @@ mod published;
 mod read;
 mod reason;
 mod recording;
+mod repeats;
 mod resolve;
 mod time;
 pub mod verify;
@@ -57,6 +58,7 @@ pub use opened::OpenedCall;
 pub use proof::{Proof, Standing};
 pub use read::Read;
 pub use recording::{LeftOut, Recorded, RecordedCalls};
+pub use repeats::{Repeat, Repeats};
 pub use resolve::{Resolution, Resolved};
 
 /// Number of users whose keys are tried in one batch, for a request id that a caller chose.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -89,6 +90,33 @@ pub struct Probe {
     pub pin: Option<String>,
     /// Tools that are not as they were approved.
     pub differences: Vec<String>,
+    /// The places at which their definitions differ, as far as people look.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<DefinitionChange>,
+}
+
+/// A place at which the definition of a tool is not the approved one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DefinitionChange {
+    /// Name at the server.
+    pub tool: String,
+    /// JSON pointer within the definition; empty if the whole definition is meant.
+    pub path: String,
+    /// The approved value; `None` if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// The value that the server lists; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// What is known of an upstream without asking it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The newest answer, or the reason for which there is none.
+    pub probe: Probe,
+    /// Time since then.
+    pub ago: Duration,
 }
 
 /// Everything that others offer beside tools.
@@ -110,6 +138,9 @@ pub trait Offers: Send + Sync {
 
     /// Asks an upstream whether it is there, now and without anybody's credential; `None` if there is none of this name.
     fn probe<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Option<Probe>>;
+
+    /// What is known of an upstream without asking it; `None` if nothing is, or if there is none of this name.
+    fn known(&self, upstream: &str) -> Option<Known>;
 
     /// Changes with each change of a list.
     fn changes(&self) -> watch::Receiver<u64>;

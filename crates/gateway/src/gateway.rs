@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use axum::Router;
 use countersign::alias::in_text;
 use countersign::archive::Archive;
@@ -31,6 +32,7 @@ use crate::operator::Operations;
 use crate::pulse::Pulse;
 use crate::quota::{Full, Quotas};
 use crate::settings::Settings;
+use crate::status::{Probes, Verified};
 use crate::words::Say;
 
 /// The server's parts. Clones share everything.
@@ -57,6 +59,10 @@ struct Parts {
     pulse: OnceLock<Arc<Pulse>>,
     sessions: Sessions,
     config_file: OnceLock<Arc<ConfigFile>>,
+    /// The newest probe of each upstream.
+    probes: Probes,
+    /// The last verification of the whole log.
+    verified: ArcSwapOption<Verified>,
     /// Resources and prompts of upstreams; replaced when the configuration changes.
     offers: RwLock<Option<Arc<dyn Offers>>>,
     operation_slots: Arc<Semaphore>,
@@ -113,6 +119,8 @@ impl Gateway {
                 pulse: OnceLock::new(),
                 sessions: Sessions::new(ids.clone()),
                 config_file: OnceLock::new(),
+                probes: Probes::default(),
+                verified: ArcSwapOption::empty(),
                 offers: RwLock::default(),
                 operation_slots: Arc::new(Semaphore::new(OPERATIONS_MAX)),
                 health: Health::default(),
@@ -160,6 +168,16 @@ impl Gateway {
             .read()
             .unwrap_or_else(PoisonError::into_inner);
         own.clone()
+    }
+
+    /// Returns the newest probe of each upstream.
+    pub(crate) fn probes(&self) -> &Probes {
+        &self.parts.probes
+    }
+
+    /// Returns the last verification of the whole log.
+    pub(crate) fn verified(&self) -> &ArcSwapOption<Verified> {
+        &self.parts.verified
     }
 
     /// Adds the operator's operations. Must be called once, before the first request.

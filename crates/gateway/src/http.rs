@@ -89,6 +89,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/evidence", get(acts::list))
         .route("/v1/evidence/{id}", get(evidence::show))
         .route("/v1/evidence/{id}/proof", get(evidence::proof))
+        .route("/v1/evidence/{id}/repeats", get(evidence::repeats))
         .route("/v1/evidence/{id}/bundle", get(evidence::bundle))
         .route("/v1/evidence/{id}/open", post(evidence::open))
         .route("/v1/evidence/{id}/replay", post(replay::replay))

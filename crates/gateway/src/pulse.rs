@@ -31,7 +31,7 @@ pub struct Pulse {
 #[derive(Debug, Default)]
 struct Counted {
     /// Oldest first; minutes without a call are left out.
-    minutes: VecDeque<Minute>,
+    minutes: VecDeque<OfMinute>,
     tools: BTreeMap<Arc<str>, OfTool>,
     codes: BTreeMap<&'static str, u64>,
     failures: BTreeMap<Kind, Spell>,
@@ -62,22 +62,35 @@ pub struct Minute {
     pub errors: u64,
     /// Those whose arguments had to be repaired.
     pub repaired: u64,
+    /// Half of them took at most so long, waiting for a person left out.
+    pub p50_us: u64,
+    /// All but one in a hundred took at most so long.
+    pub p99_us: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
+struct OfMinute {
+    minute: i64,
+    calls: u64,
+    errors: u64,
+    repaired: u64,
+    took: Times,
+}
+
+#[derive(Debug, Default)]
 struct OfTool {
     calls: u64,
     errors: u64,
-    took: Vec<u64>,
+    took: Times,
 }
 
-impl Default for OfTool {
+/// Number of calls by the time that they took, in [steps](STEPS).
+#[derive(Debug)]
+struct Times(Vec<u64>);
+
+impl Default for Times {
     fn default() -> Self {
-        Self {
-            calls: 0,
-            errors: 0,
-            took: vec![0; STEPS],
-        }
+        Self(vec![0; STEPS])
     }
 }
 
@@ -149,13 +162,13 @@ impl Pulse {
             tool: tool.to_string(),
             calls: of.calls,
             errors: of.errors,
-            p50_us: of.at_most(50),
-            p99_us: of.at_most(99),
+            p50_us: of.took.at_most(50),
+            p99_us: of.took.at_most(99),
         };
         let mut tools: Vec<ToolFigures> = counted.tools.iter().map(figures).collect();
         tools.sort_by_key(|tool| std::cmp::Reverse(tool.calls));
         Figures {
-            minutes: counted.minutes.iter().cloned().collect(),
+            minutes: counted.minutes.iter().map(OfMinute::figures).collect(),
             tools,
             codes: counted.codes.clone(),
             failures: counted.failures(),
@@ -186,6 +199,7 @@ impl Observer for Pulse {
         minute.calls += 1;
         minute.errors += u64::from(is_error);
         minute.repaired += u64::from(is_repaired);
+        minute.took.add(took_us);
         let code = answered.code.map_or("OK", ErrorCode::as_str);
         *counted.codes.entry(code).or_default() += 1;
         if let Some(entry) = &answered.tool {
@@ -200,9 +214,7 @@ impl Observer for Pulse {
             if let Some(of) = counted.tools.get_mut(name) {
                 of.calls += 1;
                 of.errors += u64::from(is_error);
-                if let Some(step) = of.took.get_mut(step_of(took_us)) {
-                    *step += 1;
-                }
+                of.took.add(took_us);
             }
         }
         drop(counted);
@@ -244,16 +256,16 @@ impl Counted {
     }
 
     /// The counts of a minute. A call that arrived long ago counts for the newest one.
-    fn minute(&mut self, minute: i64) -> &mut Minute {
+    fn minute(&mut self, minute: i64) -> &mut OfMinute {
         let newest = self.minutes.back().map_or(i64::MIN, |last| last.minute);
         if minute > newest {
             let kept_from = minute - MINUTES;
             while self.minutes.front().is_some_and(|m| m.minute <= kept_from) {
                 self.minutes.pop_front();
             }
-            self.minutes.push_back(Minute {
+            self.minutes.push_back(OfMinute {
                 minute,
-                ..Minute::default()
+                ..OfMinute::default()
             });
         }
         let at = self
@@ -268,13 +280,32 @@ impl Counted {
     }
 }
 
-impl OfTool {
+impl OfMinute {
+    fn figures(&self) -> Minute {
+        Minute {
+            minute: self.minute,
+            calls: self.calls,
+            errors: self.errors,
+            repaired: self.repaired,
+            p50_us: self.took.at_most(50),
+            p99_us: self.took.at_most(99),
+        }
+    }
+}
+
+impl Times {
+    fn add(&mut self, took_us: u64) {
+        if let Some(step) = self.0.get_mut(step_of(took_us)) {
+            *step += 1;
+        }
+    }
+
     /// Within which time so many of a hundred calls were answered.
     fn at_most(&self, percent: u64) -> u64 {
-        let all: u64 = self.took.iter().sum();
+        let all: u64 = self.0.iter().sum();
         let wanted = (all * percent).div_ceil(100);
         let mut seen = 0;
-        for (step, count) in self.took.iter().enumerate() {
+        for (step, count) in self.0.iter().enumerate() {
             seen += count;
             if seen >= wanted && all > 0 {
                 return end_of(step);
@@ -317,6 +348,24 @@ mod tests {
             assert!(took < 8 || end <= took + took / 4 + 1, "{took} {end}");
         }
         assert_eq!(step_of(u64::MAX), STEPS - 1);
+    }
+
+    /// B17: a minute knows how long its calls took, and nothing of another one's.
+    #[test]
+    fn a_minute_has_its_own_times() {
+        let mut counted = Counted::default();
+        for _ in 0..99 {
+            counted.minute(7).took.add(1_000);
+        }
+        counted.minute(7).took.add(900_000);
+        counted.minute(8).took.add(50);
+        let told: Vec<Minute> = counted.minutes.iter().map(OfMinute::figures).collect();
+        let within = |end: u64, took: u64| end >= took && end <= took + took / 4 + 1;
+        assert!(within(told[0].p50_us, 1_000) && within(told[0].p99_us, 1_000));
+        assert!(within(told[1].p50_us, 50) && within(told[1].p99_us, 50));
+        counted.minute(7).took.add(900_000);
+        let told = counted.minutes[0].figures();
+        assert!(within(told.p99_us, 900_000), "{told:?}");
     }
 
     /// Failures are told by code, tool and version, with their first and last time, the newest first.

@@ -20,9 +20,14 @@ use crate::metrics::Stored;
 
 mod allowance;
 mod problem;
+mod upstream;
+mod verified;
 
 pub use allowance::{BudgetStatus, LimitStatus};
 pub use problem::Problem;
+pub(crate) use upstream::Probes;
+pub use upstream::{UpstreamError, UpstreamHealth, UpstreamStatus};
+pub use verified::Verified;
 
 /// Status of the server.
 #[derive(Debug, Clone, Serialize)]
@@ -128,6 +133,9 @@ pub struct SigningStatus {
     /// Number of records that are committed and not signed yet, for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsigned_records: Option<u64>,
+    /// The last verification of the whole log since the process began; `None` if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
 }
 
 /// The recording that answers in the place of the tools.
@@ -162,13 +170,6 @@ pub struct ServerStatus {
     /// Status of the configuration file; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ConfigStatus>,
-}
-
-/// An upstream server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UpstreamStatus {
-    /// Name in the configuration.
-    pub name: String,
 }
 
 /// Status of the store.
@@ -283,11 +284,6 @@ impl Gateway {
             Some(keys) => keys.counts().await.ok(),
             None => None,
         };
-        let file = self.config_file();
-        let upstreams = file.map(|file| {
-            let names = file.upstreams().into_iter();
-            names.map(|name| UpstreamStatus { name }).collect()
-        });
         ServerStatus {
             store,
             keys: keys.map(|(active, ended)| KeysStatus { active, ended }),
@@ -295,8 +291,8 @@ impl Gateway {
             calls_running: self.calls_running(),
             calls_in_doubt: stored.map(|stored| stored.vitals.in_doubt),
             approvals_open: stored.and_then(|stored| stored.approvals_pending),
-            upstreams: upstreams.unwrap_or_default(),
-            config: file.map(|file| file.status()),
+            upstreams: self.upstreams_status(),
+            config: self.config_file().map(|file| file.status()),
         }
     }
 
@@ -334,5 +330,6 @@ fn signing_status(gateway: &Gateway, stored: Option<Stored>, view: View) -> Sign
         unsigned_records: stored
             .filter(|_| view == View::Operator)
             .map(Stored::unsigned),
+        verified: gateway.verified().load_full().map(|one| (*one).clone()),
     }
 }

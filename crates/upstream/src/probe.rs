@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use countersign::offer::Probe;
+use countersign::offer::{Known, Probe};
 
 use crate::Upstreams;
 use crate::http::Service;
 use crate::mcp::Server;
+
+mod definitions;
 
 /// Timeout of a question.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,23 +36,59 @@ impl Upstreams {
             ..probe
         })
     }
+
+    /// What is known of one without asking it: the last list of an MCP server, and that a service could not be reached.
+    pub(crate) fn known_of(&self, name: &str) -> Option<Known> {
+        match (self.server(name), self.service(name)) {
+            (Some(server), _) => Some(Known {
+                ago: server.asked_ago()?,
+                probe: seen_of(server),
+            }),
+            (None, Some(service)) => service.is_left_alone().then(|| Known {
+                ago: Duration::ZERO,
+                probe: Probe {
+                    said: "the last calls did not reach it; it is left alone for a moment"
+                        .to_owned(),
+                    ..Probe::default()
+                },
+            }),
+            (None, None) => None,
+        }
+    }
 }
 
 async fn of_server(server: &Server) -> Probe {
     let listed = server.discover().await;
+    let probe = seen_of(server);
+    match listed {
+        Ok(_) => probe,
+        Err(error) => Probe {
+            is_up: false,
+            said: error.why,
+            ..probe
+        },
+    }
+}
+
+/// A server as it was when it was asked last.
+fn seen_of(server: &Server) -> Probe {
     let state = server.state();
-    let (is_up, said) = match &listed {
-        Ok(listed) => (true, format!("it lists {} tools", listed.len())),
-        Err(error) => (false, error.why.clone()),
-    };
+    let is_up = state.trouble.is_none() && state.listed.is_some();
+    let count = state.listed.unwrap_or_default();
+    let said = state.trouble.clone();
     let names = state.differences.iter().map(|one| one.tool.clone());
     Probe {
         is_up,
-        said,
+        said: said.unwrap_or_else(|| format!("it lists {count} tools")),
         listed: state.listed.filter(|_| is_up),
         approved: Some(state.approved),
         pin: state.pin.map(|pin| pin.to_string()),
         differences: names.collect(),
+        changes: definitions::changes(
+            server.pin().as_ref(),
+            server.listed().as_deref().unwrap_or_default(),
+            &state.differences,
+        ),
         took_us: 0,
     }
 }

@@ -200,6 +200,11 @@ impl Operation for Asked {
         let report = self.walk(place, &place.archive_by(key), &verification, &bar)?;
         bar.finish_and_clear();
         place.folder.remove(PROGRESS)?;
+        // The server can say so as long as it runs; of a run that goes on from another one it does not know the whole.
+        if let (Some(served), None) = (&place.served, &verification.from) {
+            let (size, is_valid) = (report.size, report.is_valid());
+            served.gateway.keep_verified(size, is_valid, !self.quick);
+        }
         if terminal.is_for_programs() {
             let (verdict, valid) = (report.verdict(), report.is_valid());
             let whole = Whole {

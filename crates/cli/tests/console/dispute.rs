@@ -11,7 +11,7 @@ use super::verifier_page::Offline;
 use super::world::{Person, World};
 
 /// A purchase up to the payment that its buyer has confirmed; gives the id of the order.
-fn purchase(world: &World) -> String {
+pub(crate) fn purchase(world: &World) -> String {
     let items = json!([{"sku": "SKU-0002-01", "quantity": 3}]);
     let berlin = json!({"country": "DE", "postal_code": "10115"});
     let call = |tool: &str, arguments: Value| sent(world, tool, &arguments);

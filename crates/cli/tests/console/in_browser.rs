@@ -1,9 +1,5 @@
 //! Actions of a person, in a real browser.
 
-use std::path::{Path, PathBuf};
-
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 
 use super::browser::Browser;
@@ -165,91 +161,4 @@ fn calls_arrive_live() {
     browser.until("location.pathname.startsWith('/calls/')");
     browser.until("document.querySelector('#evidence button')");
     assert_eq!(browser.complaints(), [""; 0]);
-}
-
-/// Every page is drawn, in dark and light, and the pictures are small enough to be kept. They stay where `COUNTERSIGN_SCREENS`
-/// names a folder: `cargo xtask screens` makes `docs/screens`.
-#[test]
-fn pictures() {
-    let temporary = tempfile::tempdir().unwrap();
-    let named = std::env::var_os("COUNTERSIGN_SCREENS").map(PathBuf::from);
-    let folder = &*named.unwrap_or_else(|| temporary.path().to_owned());
-    let world = World::start(&[]);
-    world.story();
-    world.visit();
-    let call = world.newest_repaired();
-    world.call("notes.clear", &json!({"arguments": {"keep": 2}}), None);
-    let asked = world.call("notes.clear", &json!({"arguments": {}}), None);
-    let shape = world.shape();
-    let approval = asked["error"]["details"]["approval_id"].as_str().unwrap();
-    for dark in [false, true] {
-        let browser = Browser::start((1280, 860), dark);
-        browser.open(&format!("{}/sign-in?next=/", world.url));
-        browser.until("document.readyState === 'complete'");
-        let look = if dark { "dark" } else { "light" };
-        keep(&browser, folder, &format!("sign-in-{look}"));
-        browser.open(&world.run(&["console"]));
-        browser.until("document.querySelector('.me b')");
-        let pages = [
-            ("overview", "/".to_owned()),
-            ("calls", "/calls".to_owned()),
-            ("call", format!("/calls/{call}")),
-            ("session", "/sessions/visit-7".to_owned()),
-            ("tools", "/tools".to_owned()),
-            ("tool", "/tools/shipping.quote_options".to_owned()),
-            ("approvals", "/approvals".to_owned()),
-            ("approval", format!("/approvals/{approval}")),
-            ("together", format!("/approvals?shape={shape}")),
-            ("in-doubt", "/in-doubt".to_owned()),
-            ("evidence", "/evidence".to_owned()),
-            ("upstreams", "/upstreams".to_owned()),
-            ("policy", "/policy".to_owned()),
-            ("errors", "/errors".to_owned()),
-            ("error", "/errors/CONFLICT".to_owned()),
-            ("settings", "/settings".to_owned()),
-            ("docs", "/docs".to_owned()),
-            ("guide", "/docs/approvals".to_owned()),
-        ];
-        for (name, page) in pages {
-            browser.open(&format!("{}{page}", world.url));
-            browser.until("document.readyState === 'complete'");
-            if name == "call" {
-                browser.write("#reason", "a customer asked what was quoted");
-                browser.click("form[action$='/open'] button");
-                browser.until("document.querySelector('#panes')");
-            }
-            if name == "tool" {
-                browser.click("form[data-call] button.go");
-                browser.until("document.querySelector('#code')");
-                browser.eval("scrollTo(0, 0)");
-            }
-            keep(&browser, folder, &format!("{name}-{look}"));
-        }
-    }
-    on_a_phone(&world, approval, folder);
-    let files = std::fs::read_dir(folder).unwrap();
-    let sizes = files.map(|file| file.unwrap().metadata().unwrap().len());
-    let sizes: Vec<u64> = sizes.collect();
-    assert!(sizes.len() >= 40, "{sizes:?}");
-    assert!(
-        sizes.iter().all(|size| *size > 5_000),
-        "a page is empty: {sizes:?}"
-    );
-    assert!(sizes.iter().sum::<u64>() <= 4_000_000, "{sizes:?}");
-}
-
-fn on_a_phone(world: &World, approval: &str, folder: &Path) {
-    let browser = Browser::start((390, 844), false);
-    browser.open(&world.run(&["console"]));
-    browser.until("document.querySelector('.me b')");
-    keep(&browser, folder, "phone-light");
-    browser.open(&format!("{}/language/zh", world.url));
-    browser.open(&format!("{}/approvals/{approval}", world.url));
-    browser.until("document.documentElement.lang === 'zh-CN'");
-    keep(&browser, folder, "phone-zh");
-}
-
-fn keep(browser: &Browser, folder: &Path, name: &str) {
-    let picture = BASE64_STANDARD.decode(browser.picture()).unwrap();
-    std::fs::write(folder.join(format!("{name}.png")), picture).unwrap();
 }

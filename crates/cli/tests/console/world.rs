@@ -29,6 +29,7 @@ pub(crate) const PAGES: [&str; 11] = [
 /// A running server; it ends with the test.
 pub(crate) struct World {
     folder: TempDir,
+    words: Vec<String>,
     child: Child,
     pub(crate) url: String,
     address: String,
@@ -56,6 +57,7 @@ impl World {
 
     fn in_folder(folder: TempDir, words: &[&str]) -> Self {
         let watchdog = Watchdog::start();
+        let given = words.iter().map(ToString::to_string).collect();
         let words = [&["serve", "--json", "--listen", "127.0.0.1:0"], words].concat();
         let mut child = command(&folder, &words)
             .stdout(Stdio::piped())
@@ -71,6 +73,7 @@ impl World {
         assert_eq!(said["console_url"], format!("{url}/"));
         Self {
             folder,
+            words: given,
             child,
             address: url.trim_start_matches("http://").to_owned(),
             url,
@@ -89,7 +92,8 @@ impl World {
         let _ = self.child.wait();
         change(&self.folder.path().join("data"));
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
-        Self::in_folder(folder, &[])
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        Self::in_folder(folder, &words)
     }
 
     /// A person who has signed in with a key.
@@ -106,6 +110,22 @@ impl World {
         let (_, html) = self.operator().get("/approvals");
         let shape = html.split_once("/approvals?shape=").unwrap().1;
         shape.split_once('"').unwrap().0.to_owned()
+    }
+
+    /// Lets a program find the command and the data of this server.
+    pub(crate) fn in_place(&self, program: &mut Command) {
+        let command = std::path::Path::new(env!("CARGO_BIN_EXE_countersign"));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let own = command.parent().unwrap().to_owned();
+        let folders = std::iter::once(own).chain(std::env::split_paths(&path));
+        program
+            .env("PATH", std::env::join_paths(folders).unwrap())
+            .env("COUNTERSIGN_DATA", self.folder.path().join("data"))
+            .env("COUNTERSIGN_OPERATOR", "tester")
+            .env_remove("COUNTERSIGN_STORE")
+            .env_remove("COUNTERSIGN_MASTER_KEY")
+            .env_remove("http_proxy")
+            .env_remove("HTTP_PROXY");
     }
 
     /// Output of a command.
@@ -136,6 +156,11 @@ impl World {
             &body.to_string(),
         );
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    /// An answer of the API to whoever is on this machine.
+    pub(crate) fn api(&self, path: &str) -> (Head, String) {
+        self.ask("GET", path, &[], "")
     }
 
     /// The newest call, as the operator sees it.

@@ -14,7 +14,7 @@ use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
-use crate::shown::Difference;
+use crate::shown::{self, Difference};
 
 mod again;
 mod opened;
@@ -55,9 +55,30 @@ struct Page {
     view: View,
     #[serde(skip)]
     history: Vec<Step>,
+    repeats: Repeats,
     opened: Option<Opened>,
     checked: Option<Checked>,
     again: Option<Again>,
+}
+
+/// Later calls with the same key, which were answered with the answer of this one, as the API tells them.
+#[derive(Default, Deserialize, Serialize)]
+struct Repeats {
+    repeats: Vec<Repeat>,
+    is_cut: bool,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Repeat {
+    evidence: String,
+    at: String,
+    dry_run: bool,
+}
+
+impl Repeat {
+    fn moment(&self) -> String {
+        shown::moment(&self.at)
+    }
 }
 
 /// Result of a check of the evidence.
@@ -83,11 +104,15 @@ pub(crate) async fn open(Path(id): Path<String>, posted: Posted) -> Result<Respo
     let path = format!("/v1/evidence/{}/open", segment(&id));
     let reason = posted.get("reason").trim();
     let shown: OpenedNow = visit.post(&path, &json!({"reason": reason})).await?;
-    let opened = opened(shown, visit.words);
+    let opened = opened(shown, reason, visit.words);
     let mut page = page(visit, &id, Some(opened), None).await?;
     let tool = page.view.tool.clone();
     if let Some(opened) = &mut page.opened {
         opened.offer_again(&tool);
+    }
+    // The page shows as much as people read; this is the whole.
+    if posted.get("as") == "json" {
+        return answer::json(&page);
     }
     answer::page(visit, &page)
 }
@@ -98,6 +123,7 @@ pub(crate) async fn check(Path(id): Path<String>, posted: Posted) -> Result<Resp
     let path = format!("/v1/evidence/{}/replay", segment(&id));
     let mode = match posted.get("mode") {
         "recompute" => "recompute",
+        "in_force" => "in_force",
         _ => "verify",
     };
     let outcome: Outcome = visit.post(&path, &json!({"mode": mode})).await?;
@@ -187,6 +213,10 @@ async fn page(
         .or_else(told_most)
         .ok_or_else(|| Stop::not_found(visit))?;
     let session = session(visit, chosen.record.id.as_str()).await;
+    let repeats = match &chosen.record.idempotency {
+        Some(_) => repeats(visit, chosen.record.id.as_str()).await,
+        None => Repeats::default(),
+    };
     let view = view(chosen, w);
     let history = records
         .iter()
@@ -203,12 +233,19 @@ async fn page(
         name: name.to_owned(),
         session,
         history,
+        repeats,
         view,
         records,
         opened,
         checked,
         again: None,
     })
+}
+
+/// The repeats of a call; without them the page is still shown.
+async fn repeats(visit: &Visit, evidence: &str) -> Repeats {
+    let path = format!("/v1/evidence/{}/repeats", segment(evidence));
+    visit.get(&path).await.unwrap_or_default()
 }
 
 /// The session of a call.

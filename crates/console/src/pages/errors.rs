@@ -31,6 +31,10 @@ struct List {
     codes: Vec<Row>,
     /// Errors by code, tool and version since the server began; there for operators.
     failures: Vec<Failed>,
+    /// Time since which errors are counted: the start of the server.
+    counted_since: String,
+    #[serde(skip)]
+    since_text: String,
 }
 
 /// Errors of one code, tool and version.
@@ -103,8 +107,12 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
         }
     };
     let codes = ErrorCode::ALL.into_iter().map(row).collect();
+    let since = visit.console.gateway.started_at().to_string();
+    let counted = visit.words.counted_since;
     let page = List {
         frame,
+        since_text: counted.replace("{}", &shown::moment(&since)),
+        counted_since: since,
         codes,
         failures,
     };

@@ -3,16 +3,22 @@
 use askama::Template;
 use axum::response::Response;
 use countersign_gateway::pulse::{Figures, Minute};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::CallRow;
+use super::upstreams::{self, UpstreamNow};
 use crate::answer::{self, Stop};
 use crate::frame::{Frame, ProblemNow};
 use crate::session::Visit;
 use crate::shown;
+use crate::words::Words;
 
-/// Minutes in the chart.
+mod chart;
+
+use chart::{Counts, Times};
+
+/// Minutes in the charts.
 const CHARTED: i64 = 60;
 
 /// Maximum number of listed calls and tools.
@@ -29,8 +35,16 @@ struct Page {
     log: Log,
     /// There for operators.
     figures: Option<Figures>,
+    /// There for operators.
+    upstreams: Vec<UpstreamNow>,
+    /// Time since which the figures are counted.
+    counted_since: String,
     #[serde(skip)]
-    chart: Chart,
+    since_text: String,
+    #[serde(skip)]
+    chart: Counts,
+    #[serde(skip)]
+    times: Times,
     #[serde(skip)]
     totals: Totals,
     #[serde(skip)]
@@ -42,8 +56,63 @@ struct Page {
 #[derive(Serialize)]
 struct Log {
     is_signed: bool,
-    records: String,
+    /// Number of records under the newest signature.
+    signed: u64,
+    #[serde(skip)]
+    signed_text: String,
+    /// Number of records that wait for one; there for operators.
+    unsigned: u64,
+    #[serde(skip)]
+    waits: String,
+    /// The last verification of the whole log since the server began.
+    verified: Option<Verified>,
+    #[serde(skip)]
+    verified_text: String,
     age_seconds: u64,
+}
+
+/// A verification of the whole log, as the API tells it.
+#[derive(Clone, Deserialize, Serialize)]
+struct Verified {
+    size: u64,
+    at: String,
+    is_valid: bool,
+    with_records: bool,
+}
+
+impl Log {
+    fn of(signing: &Value, w: &Words) -> Self {
+        let number = |name: &str| signing.get(name).and_then(Value::as_u64);
+        let (signed, unsigned) = (number("checkpoint_size"), number("unsigned_records"));
+        let (signed, unsigned) = (signed.unwrap_or_default(), unsigned.unwrap_or_default());
+        let verified = signing.get("verified").cloned();
+        let verified: Option<Verified> =
+            verified.and_then(|verified| serde_json::from_value(verified).ok());
+        let verified_text = verified.as_ref().map(|verified| {
+            let form = if verified.is_valid {
+                w.log_verified
+            } else {
+                w.log_faulty
+            };
+            form.replace("{size}", &shown::number(verified.size))
+                .replace("{at}", &shown::moment(&verified.at))
+        });
+        Self {
+            is_signed: signing.get("is_running") == Some(&Value::Bool(true)),
+            signed,
+            signed_text: shown::number(signed),
+            unsigned,
+            waits: w.log_waits.replace("{}", &shown::number(unsigned)),
+            verified,
+            verified_text: verified_text.unwrap_or_default(),
+            age_seconds: number("checkpoint_age_seconds").unwrap_or_default(),
+        }
+    }
+
+    /// True if a verification found something wrong.
+    fn is_faulty(&self) -> bool {
+        self.verified.as_ref().is_some_and(|one| !one.is_valid)
+    }
 }
 
 /// The last hour.
@@ -67,28 +136,16 @@ struct ToolRow {
     p99: String,
 }
 
-/// The bars of the chart, in the units of its box.
-#[derive(Default)]
-struct Chart {
-    bars: Vec<Bar>,
-    lines: Vec<(u64, String)>,
-    times: Vec<(usize, String)>,
+impl Page {
+    /// True if nothing is wrong and nobody waits.
+    fn is_quiet(&self) -> bool {
+        let is_upstream_wrong = |one: &UpstreamNow| one.is_away() || one.is_changed();
+        self.approvals_waiting == 0
+            && self.calls_in_doubt == 0
+            && self.problems.is_empty()
+            && !self.upstreams.iter().any(is_upstream_wrong)
+    }
 }
-
-struct Bar {
-    x: usize,
-    y: u64,
-    height: u64,
-    errors_y: u64,
-    errors_height: u64,
-    title: String,
-}
-
-/// Positions of the bars, and the height of the highest.
-const FOOT: u64 = 150;
-const HEIGHT: u64 = 130;
-const LEFT: usize = 44;
-const STEP: usize = 15;
 
 pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
     let status = visit.status().await;
@@ -97,26 +154,27 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
     let gateway = &visit.console.gateway;
     // Figures are about everybody, so they are for those who see everybody.
     let figures = frame.is_operator.then(|| gateway.pulse().figures());
-    let now = gateway.executor().now().as_second().div_euclid(60);
+    let now_at = gateway.executor().now();
+    let now = now_at.as_second().div_euclid(60);
     let last = figures.as_ref().map(|figures| hour(&figures.minutes, now));
     let last = last.unwrap_or_default();
-    let signing = |name: &str| status.signing.get(name);
+    let w = visit.words;
+    let since = gateway.started_at().to_string();
+    let shown_apart = ["approvals_open", "calls_in_doubt", "signing_stopped"];
+    let problems = status.problems.iter();
     let page = Page {
         approvals_waiting: frame.waiting,
         calls_in_doubt: frame.in_doubt,
-        problems: status.problems.clone(),
-        log: Log {
-            is_signed: signing("is_running") == Some(&Value::Bool(true)),
-            records: shown::number(
-                signing("checkpoint_size")
-                    .and_then(Value::as_u64)
-                    .unwrap_or(0),
-            ),
-            age_seconds: signing("checkpoint_age_seconds")
-                .and_then(Value::as_u64)
-                .unwrap_or(0),
-        },
-        chart: chart(&last, visit.words.calls),
+        problems: problems
+            .filter(|problem| !shown_apart.contains(&problem.code.as_str()))
+            .cloned()
+            .collect(),
+        log: Log::of(&status.signing, w),
+        upstreams: upstreams::all(&status, now_at, w),
+        since_text: w.counted_since.replace("{}", &shown::moment(&since)),
+        counted_since: since,
+        chart: chart::counts(&last, w.calls, w.with_error),
+        times: chart::times(&last, w.p50, w.p99),
         totals: totals(&last),
         tools: figures.iter().flat_map(tool_rows).take(LISTED).collect(),
         figures,
@@ -164,80 +222,4 @@ fn tool_rows(figures: &Figures) -> Vec<ToolRow> {
         p99: shown::took(tool.p99_us),
     };
     figures.tools.iter().map(row).collect()
-}
-
-fn chart(minutes: &[Minute], calls: &str) -> Chart {
-    let most = minutes.iter().map(|minute| minute.calls).max().unwrap_or(0);
-    if most == 0 {
-        return Chart::default();
-    }
-    let top = round_up(most);
-    let high = |count: u64| (count * HEIGHT).div_ceil(top);
-    let bars = minutes.iter().enumerate().map(|(at, minute)| {
-        let (height, errors_height) = (high(minute.calls), high(minute.errors));
-        let time = clock(minute.minute);
-        Bar {
-            x: LEFT + at * STEP,
-            y: FOOT - height,
-            height,
-            errors_y: FOOT - errors_height,
-            errors_height,
-            title: format!("{time} · {calls} {} · {}", minute.calls, minute.errors),
-        }
-    });
-    let line = |count: u64| (FOOT - high(count), shown::number(count));
-    Chart {
-        bars: bars.collect(),
-        lines: [0, top / 2, top].map(line).to_vec(),
-        times: minutes
-            .iter()
-            .enumerate()
-            .filter(|(_, minute)| minute.minute.rem_euclid(15) == 0)
-            .map(|(at, minute)| (LEFT + at * STEP, clock(minute.minute)))
-            .collect(),
-    }
-}
-
-/// An even number with one leading digit that is not below.
-fn round_up(count: u64) -> u64 {
-    let unit = 10_u64.pow(count.max(1).ilog10());
-    let top = count.div_ceil(unit) * unit;
-    top + top % 2
-}
-
-fn clock(minute: i64) -> String {
-    let of_day = minute.rem_euclid(24 * 60);
-    format!("{:02}:{:02}", of_day / 60, of_day % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_minute_has_a_bar_within_the_box() {
-        let minutes = hour(
-            &[Minute {
-                minute: 1_000,
-                calls: 37,
-                errors: 5,
-                repaired: 1,
-            }],
-            1_010,
-        );
-        let chart = chart(&minutes, "calls");
-        assert_eq!((minutes.len(), chart.bars.len()), (60, 60));
-        assert!(
-            chart
-                .bars
-                .iter()
-                .all(|bar| bar.y >= FOOT - HEIGHT && bar.y <= FOOT)
-        );
-        let highest = chart.bars.iter().max_by_key(|bar| bar.height).unwrap();
-        assert_eq!(highest.title, "16:40 · calls 37 · 5");
-        assert_eq!(
-            (round_up(37), round_up(1), round_up(100), round_up(7)),
-            (40, 2, 100, 8)
-        );
-    }
 }

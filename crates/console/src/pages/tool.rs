@@ -63,6 +63,7 @@ struct Work {
     is_raw: bool,
     dry_run: bool,
     user: String,
+    key: String,
     may_name_user: bool,
     reply: Option<Reply>,
     /// The same call in other languages, each with its name.
@@ -81,6 +82,7 @@ struct Reply {
     approval: Option<String>,
     changes: Vec<Change>,
     data: Vec<Line>,
+    is_cut: bool,
 }
 
 /// One thing that the binder did or refused, before → after.
@@ -100,13 +102,18 @@ pub(crate) async fn show(visit: Visit, Path(name): Path<String>) -> Result<Respo
         raw: None,
         dry_run: spec.behaviour.effect.changes_something(),
         user: usual_user(&visit),
+        key: String::new(),
     };
     let page = page(&visit, spec, filled, None).await?;
     answer::page(&visit, &page)
 }
 
-/// On whose behalf the form begins: whom the credential is for, or, as on the command line, the user of this machine.
+/// On whose behalf the form begins: whom the credential is for, or, as on the command line, the user of this machine. Nobody is named where
+/// the credential says it.
 fn usual_user(visit: &Visit) -> String {
+    if !visit.caller.principal.may_act_for_others {
+        return String::new();
+    }
     match visit.caller.principal.user_id.as_str() {
         "" => LOCAL_USER.to_owned(),
         user => user.to_owned(),
@@ -118,20 +125,20 @@ pub(crate) async fn call(Path(name): Path<String>, posted: Posted) -> Result<Res
     let visit = &posted.visit;
     let path = format!("/v1/tools/{}", segment(&name));
     let spec: ToolSpec = visit.get(&path).await?;
-    let raw = (posted.get("mode") == "raw").then(|| posted.get("raw").to_owned());
-    let arguments = form::arguments(&posted.fields);
-    let mut body = json!({
-        "arguments": raw.as_ref().map_or_else(|| arguments.clone(), |raw| json!(raw)),
-        "dry_run": posted.get("dry_run") == "on",
-        "locale": visit.words.tag,
-    });
-    let user = posted.get("user").trim();
-    if let (false, Some(members)) = (user.is_empty(), body.as_object_mut()) {
-        members.insert("user_id".to_owned(), user.into());
+    let filled = Filled {
+        arguments: form::arguments(&posted.fields),
+        raw: (posted.get("mode") == "raw").then(|| posted.get("raw").to_owned()),
+        dry_run: posted.get("dry_run") == "on",
+        user: posted.get("user").trim().to_owned(),
+        key: posted.get("key").trim().to_owned(),
+    };
+    // What the form says now, to copy it: nothing is called.
+    if posted.get("look") == "copies" {
+        return answer::html(&page(visit, spec, filled, None).await?);
     }
-    let key = posted.get("key").trim();
-    if let (false, Some(members)) = (key.is_empty(), body.as_object_mut()) {
-        members.insert("idempotency_key".to_owned(), key.into());
+    let mut body = copy::body(&filled);
+    if let Some(members) = body.as_object_mut() {
+        members.insert("locale".to_owned(), visit.words.tag.into());
     }
     let answered = visit.ask(Method::POST, &path, Some(&body)).await?;
     let reply: ReplyEnvelope = serde_json::from_slice(&answered.body)
@@ -139,12 +146,6 @@ pub(crate) async fn call(Path(name): Path<String>, posted: Posted) -> Result<Res
     if visit.wants_json {
         return answer::json(&reply);
     }
-    let filled = Filled {
-        arguments,
-        raw,
-        dry_run: posted.get("dry_run") == "on",
-        user: user.to_owned(),
-    };
     answer::html(&page(visit, spec, filled, Some(reply)).await?)
 }
 
@@ -154,7 +155,10 @@ struct Filled {
     /// The text, where it counts instead of the fields.
     raw: Option<String>,
     dry_run: bool,
+    /// On whose behalf; empty where the credential says it.
     user: String,
+    /// Idempotency key; empty where there is none.
+    key: String,
 }
 
 async fn page(
@@ -163,6 +167,7 @@ async fn page(
     filled: Filled,
     reply: Option<ReplyEnvelope>,
 ) -> Result<Page, Stop> {
+    let status = visit.status().await;
     let issues = reply.as_ref().map(issues_of).unwrap_or_default();
     let arguments = match &filled.raw {
         Some(raw) => serde_json::from_str(raw).unwrap_or_default(),
@@ -175,12 +180,13 @@ async fn page(
         is_raw: filled.raw.is_some(),
         dry_run: filled.dry_run,
         user: filled.user.clone(),
+        key: filled.key.clone(),
         may_name_user: visit.caller.principal.may_act_for_others,
-        copies: copy::all(&spec, &filled, &visit.url),
+        copies: copy::all(&spec, &filled, &visit.url, status.wants_credential()),
         reply: reply.map(|reply| taken_apart(&reply, &issues)),
     };
     Ok(Page {
-        frame: visit.frame(spec.name.as_str(), "tools").await,
+        frame: visit.framed(spec.name.as_str(), "tools", &status),
         badges: Badges::of(&spec),
         declaration: serde_json::to_string_pretty(&spec).unwrap_or_default(),
         seen: seen(visit, spec.name.as_str()).await?,
@@ -273,6 +279,10 @@ pub(crate) fn told(issue: &Issue) -> String {
 }
 
 fn taken_apart(reply: &ReplyEnvelope, issues: &[Issue]) -> Reply {
+    let (data, is_cut) = shown::cut(match &reply.data {
+        Value::Null => Vec::new(),
+        data => shown::lines(data, &BTreeMap::new()),
+    });
     let error = reply.error.as_ref();
     let approval = error.and_then(|error| error.details.extra.get("approval_id"));
     Reply {
@@ -289,10 +299,8 @@ fn taken_apart(reply: &ReplyEnvelope, issues: &[Issue]) -> Reply {
         request_id: reply.request_id.to_string(),
         approval: approval.and_then(Value::as_str).map(str::to_owned),
         changes: issues.iter().map(changed).collect(),
-        data: match &reply.data {
-            Value::Null => Vec::new(),
-            data => shown::lines(data, &BTreeMap::new()),
-        },
+        data,
+        is_cut,
     }
 }
 

@@ -1,36 +1,57 @@
-//! `/upstreams`: the servers behind this one.
+//! `/upstreams`: the servers behind this one, each as it was when it was asked last.
 
 use askama::Template;
 use axum::extract::Path;
 use axum::response::Response;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::{self, Stop};
 use crate::ask::segment;
-use crate::frame::Frame;
+use crate::frame::{Frame, StatusNow};
 use crate::session::{Posted, Visit};
 use crate::shown;
+use crate::words::Words;
 
 #[derive(Template, Serialize)]
 #[template(path = "upstreams.html")]
 struct Page {
     #[serde(skip)]
     frame: Frame,
-    upstreams: Vec<Upstream>,
+    upstreams: Vec<UpstreamNow>,
+    /// Name of the one that was asked just now.
+    asked: Option<String>,
     config: Value,
 }
 
-#[derive(Serialize)]
-struct Upstream {
-    name: String,
-    /// Further facts from the API, name and value.
-    more: Vec<(String, String)>,
-    /// What it said when it was asked a moment ago.
-    probe: Option<Probe>,
+/// An upstream as the API tells it.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct UpstreamNow {
+    pub(crate) name: String,
+    pub(crate) health: String,
+    asked_at: Option<String>,
+    last: Option<Probe>,
+    last_error: Option<Failed>,
+    #[serde(skip)]
+    pub(crate) tone: &'static str,
+    #[serde(skip)]
+    pub(crate) word: &'static str,
+    /// Time of the last question, as people read it.
+    #[serde(skip)]
+    pub(crate) asked: String,
 }
 
-/// An upstream that was asked a moment ago, as the API tells it.
+/// A question without an answer.
+#[derive(Deserialize, Serialize)]
+struct Failed {
+    at: String,
+    message: String,
+    #[serde(skip)]
+    when: String,
+}
+
+/// Newest answer of an upstream, or the reason for which there is none.
 #[derive(Deserialize, Serialize)]
 struct Probe {
     is_up: bool,
@@ -40,58 +61,118 @@ struct Probe {
     approved: Option<usize>,
     pin: Option<String>,
     differences: Vec<String>,
-    #[serde(default, skip_serializing)]
+    #[serde(default)]
+    changes: Vec<Changed>,
+    #[serde(skip)]
     took: String,
+}
+
+/// A place at which the definition of a tool is not the approved one.
+#[derive(Deserialize, Serialize)]
+struct Changed {
+    tool: String,
+    path: String,
+    before: Option<Value>,
+    after: Option<Value>,
+}
+
+impl Changed {
+    fn before_text(&self) -> String {
+        text(self.before.as_ref())
+    }
+
+    fn after_text(&self) -> String {
+        text(self.after.as_ref())
+    }
+}
+
+/// A value on one line; a text without its quotes.
+fn text(value: Option<&Value>) -> String {
+    match value {
+        None => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    }
+}
+
+impl UpstreamNow {
+    fn named(mut self, now: Timestamp, w: &'static Words) -> Self {
+        (self.tone, self.word) = match self.health.as_str() {
+            "up" => ("ok", w.health_up),
+            "away" => ("bad", w.health_away),
+            "changed" => ("warn", w.health_changed),
+            _ => ("", w.health_unknown),
+        };
+        let asked = self.asked_at.as_deref();
+        let asked = asked.map(|at| shown::distance(at, now, w));
+        self.asked = asked.unwrap_or_default();
+        if let Some(error) = &mut self.last_error {
+            error.when = shown::distance(&error.at, now, w);
+        }
+        if let Some(last) = &mut self.last {
+            last.took = shown::took(last.took_us);
+        }
+        self
+    }
+
+    pub(crate) fn is_away(&self) -> bool {
+        self.health == "away"
+    }
+
+    pub(crate) fn is_changed(&self) -> bool {
+        self.health == "changed"
+    }
+
+    /// Newest answer, or reason for which there is none.
+    pub(crate) fn said(&self) -> &str {
+        self.last.as_ref().map_or("", |last| last.said.as_str())
+    }
+
+    /// Newest failure; empty if there was none.
+    pub(crate) fn error(&self) -> &str {
+        let error = self.last_error.as_ref();
+        error.map_or("", |error| error.message.as_str())
+    }
+}
+
+/// The upstreams of the status, those that need somebody first.
+pub(crate) fn all(status: &StatusNow, now: Timestamp, w: &'static Words) -> Vec<UpstreamNow> {
+    let listed = status.server.as_ref();
+    let listed = listed.and_then(|server| server.get("upstreams")?.as_array());
+    let read = |one: &Value| serde_json::from_value::<UpstreamNow>(one.clone()).ok();
+    let mut upstreams: Vec<UpstreamNow> = listed
+        .into_iter()
+        .flatten()
+        .filter_map(read)
+        .map(|one| one.named(now, w))
+        .collect();
+    upstreams.sort_by_key(|one| (!one.is_away(), !one.is_changed()));
+    upstreams
 }
 
 /// Asks an upstream whether it is there.
 pub(crate) async fn test(Path(name): Path<String>, posted: Posted) -> Result<Response, Stop> {
     let visit = &posted.visit;
     let path = format!("/v1/upstreams/{}/test", segment(&name));
-    let mut probe: Probe = visit.post(&path, &json!({})).await?;
-    probe.took = shown::took(probe.took_us);
-    page(visit, Some((name, probe))).await
+    // What it says is in the status from now on.
+    let _: Value = visit.post(&path, &json!({})).await?;
+    page(visit, Some(name)).await
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
     page(&visit, None).await
 }
 
-async fn page(visit: &Visit, mut asked: Option<(String, Probe)>) -> Result<Response, Stop> {
+async fn page(visit: &Visit, asked: Option<String>) -> Result<Response, Stop> {
     let status = visit.status().await;
     let frame = visit.framed(visit.words.upstreams, "upstreams", &status);
     let Some(server) = &status.server else {
         return Err(Stop::forbidden(visit));
     };
-    let listed = server.get("upstreams").and_then(Value::as_array);
-    let upstreams = listed.into_iter().flatten().map(|one| {
-        let members = one.as_object().into_iter().flatten();
-        let more = members
-            .filter(|(name, _)| *name != "name")
-            .map(|(name, value)| {
-                let text = value
-                    .as_str()
-                    .map_or_else(|| value.to_string(), str::to_owned);
-                (name.replace('_', " "), text)
-            });
-        Upstream {
-            name: one
-                .get("name")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
-            more: more.collect(),
-            probe: None,
-        }
-    });
-    let mut upstreams: Vec<Upstream> = upstreams.collect();
-    for one in &mut upstreams {
-        if let Some((_, probe)) = asked.take_if(|(name, _)| *name == one.name) {
-            one.probe = Some(probe);
-        }
-    }
+    let now = visit.console.gateway.executor().now();
     let page = Page {
-        upstreams,
+        upstreams: all(&status, now, visit.words),
+        asked,
         config: server.get("config").cloned().unwrap_or_default(),
         frame,
     };

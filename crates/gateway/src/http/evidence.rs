@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use countersign::archive::{Content, Export, Opened, Shown, Standing};
 use countersign::contract::evidence::Payload;
-use countersign::contract::{ErrorCode, EvidenceRecord, SnapshotId};
+use countersign::contract::{ErrorCode, EvidenceRecord, RequestId, SnapshotId};
 use countersign::denials::Denial;
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,43 @@ pub(super) async fn show(
     let id = find(&gateway, &caller, id).await?;
     let shown = gateway.archive().show(&id).await?;
     Ok(answer::json(&ShownRecord::from(shown)))
+}
+
+/// Later calls with the same key, which were answered with the answer of a call.
+#[derive(Serialize)]
+struct ShownRepeats {
+    repeats: Vec<ShownRepeat>,
+    /// True if the user has more later calls than were looked through.
+    is_cut: bool,
+}
+
+#[derive(Serialize)]
+struct ShownRepeat {
+    evidence: SnapshotId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<RequestId>,
+    at: String,
+    dry_run: bool,
+}
+
+/// Lists the repeats of a call, oldest first.
+pub(super) async fn repeats(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Id,
+) -> Result<Response, Refusal> {
+    let id = find(&gateway, &caller, id).await?;
+    let found = gateway.archive().repeats(&id).await?;
+    let shown = found.repeats.into_iter().map(|one| ShownRepeat {
+        evidence: one.id,
+        request_id: one.request_id,
+        at: one.at.to_string(),
+        dry_run: one.dry_run,
+    });
+    Ok(answer::json(&ShownRepeats {
+        repeats: shown.collect(),
+        is_cut: found.is_cut,
+    }))
 }
 
 /// Returns the inclusion proof of the record, in the form of C2SP.

@@ -18,10 +18,7 @@ pub(super) async fn test(
 ) -> Result<Response, Refusal> {
     let name = query::segment(name)?;
     sight::operators_only(&caller)?;
-    let probe = match gateway.offers() {
-        Some(offers) => offers.probe(&name).await,
-        None => None,
-    };
+    let probe = gateway.probe_upstream(&name).await;
     let probe = probe.ok_or_else(|| {
         answer::not_found("upstream", &name).hint("GET /v1/status lists the upstreams")
     })?;

@@ -55,6 +55,11 @@ impl Breaker {
         }
     }
 
+    /// True if no request passes now.
+    pub(crate) fn is_open(&self, now: Duration) -> bool {
+        self.state().open_until.is_some_and(|until| now < until)
+    }
+
     /// The upstream has answered.
     pub(crate) fn answered(&self) {
         *self.state() = State::default();

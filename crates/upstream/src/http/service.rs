@@ -154,6 +154,11 @@ impl Service {
         Ok(answer.status().as_u16())
     }
 
+    /// True if calls are not passed on for a moment, because the last ones did not reach it.
+    pub(crate) fn is_left_alone(&self) -> bool {
+        self.breaker.is_open(self.now())
+    }
+
     /// Secrets of the configuration that no request carries as they are: what signs identities, and what tokens are fetched with.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         self.identity.iter().chain(self.auth.client_secret())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::dialogue::{Dialogue, Left};
-use countersign::offer::{Asked, Listed, Offers, Probe, Refused, Request};
+use countersign::offer::{Asked, Known, Listed, Offers, Probe, Refused, Request};
 use countersign::{BoxFuture, CallContext};
 use rmcp::model::{
     ClientRequest, JsonObject, ListPromptsRequest, ListResourceTemplatesRequest,
@@ -338,6 +338,10 @@ impl Offers for Upstreams {
 
     fn probe<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Option<Probe>> {
         Box::pin(self.probed(upstream))
+    }
+
+    fn known(&self, upstream: &str) -> Option<Known> {
+        self.known_of(upstream)
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

@@ -53,6 +53,8 @@ struct Seen {
     updates: Option<broadcast::Sender<String>>,
     /// The time of the last list.
     at: Option<Instant>,
+    /// The time at which a list was asked for last, whether or not it came.
+    asked: Option<Instant>,
     trouble: Option<String>,
 }
 
@@ -157,6 +159,7 @@ impl Server {
         };
         let listed: Result<_, NoConnection> = listed.await;
         let mut seen = self.seen();
+        seen.asked = Some(Instant::now());
         match listed {
             Ok(listed) => {
                 seen.at = Some(Instant::now());
@@ -215,6 +218,11 @@ impl Server {
     /// The time since the last list, or since the start if there was none.
     pub(super) fn silent_for(&self) -> Duration {
         self.seen().at.unwrap_or(self.started).elapsed()
+    }
+
+    /// The time since a list was asked for; `None` if none was.
+    pub(crate) fn asked_ago(&self) -> Option<Duration> {
+        self.seen().asked.map(|at| at.elapsed())
     }
 
     /// Changes of the list, where the server has to be asked to tell them.

@@ -58,7 +58,14 @@ pub(super) fn of(status: &Value) -> Vec<(&'static str, String)> {
         lines.push(("tools", tools.to_string()));
     }
     let upstreams = at("/server/upstreams").and_then(Value::as_array);
-    let name = |upstream: &Value| upstream.get("name")?.as_str().map(str::to_owned);
+    let name = |upstream: &Value| {
+        let name = upstream.get("name")?.as_str()?;
+        Some(match upstream.get("health").and_then(Value::as_str) {
+            Some("away") => format!("{name} (away)"),
+            Some("changed") => format!("{name} (changed definitions)"),
+            _ => name.to_owned(),
+        })
+    };
     let upstreams: Vec<String> = upstreams.into_iter().flatten().filter_map(name).collect();
     lines.push((
         "upstreams",

@@ -12,9 +12,6 @@ use crate::pages::tool::told;
 use crate::shown::{self, Line};
 use crate::words::Words;
 
-/// Maximum lines of a value on the page; the JSON twin has the rest.
-const SHOWN_LINES_MAX: usize = 400;
-
 /// Opened content of a record.
 #[derive(Serialize)]
 pub(super) struct Opened {
@@ -25,6 +22,12 @@ pub(super) struct Opened {
     pub(super) bound: Vec<Line>,
     #[serde(skip)]
     pub(super) data: Vec<Line>,
+    /// Panes that do not show everything.
+    #[serde(skip)]
+    pub(super) cut: Cut,
+    /// The reason that was given, to open the whole.
+    #[serde(skip)]
+    pub(super) reason: String,
     #[serde(skip)]
     pub(super) error: Option<String>,
     #[serde(skip)]
@@ -39,6 +42,14 @@ pub(super) struct Opened {
     pub(super) payload: Option<Box<Payload>>,
 }
 
+/// Panes that do not show everything; what is opened as JSON is whole.
+#[derive(Default)]
+pub(super) struct Cut {
+    pub(super) raw: bool,
+    pub(super) bound: bool,
+    pub(super) data: bool,
+}
+
 /// Answer of the API to the opening of a record.
 #[derive(Deserialize)]
 pub(super) struct OpenedNow {
@@ -48,7 +59,7 @@ pub(super) struct OpenedNow {
 }
 
 /// Opened content, prepared for the page.
-pub(super) fn opened(now: OpenedNow, w: &'static Words) -> Opened {
+pub(super) fn opened(now: OpenedNow, reason: &str, w: &'static Words) -> Opened {
     let gone = match now.content.as_str() {
         "open" => None,
         "erased" => Some(w.content_erased),
@@ -81,17 +92,23 @@ pub(super) fn opened(now: OpenedNow, w: &'static Words) -> Opened {
     let raw = payload.raw.clone().or(text).unwrap_or_default();
     let spans = issues.iter().filter_map(|issue| issue.span).collect();
     let limited = |value: Option<Value>, notes: &BTreeMap<_, _>| {
-        let mut lines = value
-            .map(|value| shown::lines(&value, notes))
-            .unwrap_or_default();
-        lines.truncate(SHOWN_LINES_MAX);
-        lines
+        let lines = value.map(|value| shown::lines(&value, notes));
+        shown::cut(lines.unwrap_or_default())
     };
+    let (bound, is_bound_cut) = limited(bound, &notes);
+    let (data, is_data_cut) = limited(value(payload.data.as_ref()), &BTreeMap::new());
+    let (marked, is_raw_cut) = first_lines(marked(&raw, spans));
     Opened {
         access: now.access,
-        marked: marked(&raw, spans),
-        bound: limited(bound, &notes),
-        data: limited(value(payload.data.as_ref()), &BTreeMap::new()),
+        marked,
+        bound,
+        data,
+        cut: Cut {
+            raw: is_raw_cut,
+            bound: is_bound_cut,
+            data: is_data_cut,
+        },
+        reason: reason.to_owned(),
         error: payload.error.as_ref().map(ToString::to_string),
         user: payload.user_id.clone(),
         notes: issues
@@ -136,9 +153,37 @@ fn marked(text: &str, mut spans: Vec<[usize; 2]>) -> Vec<(String, bool)> {
     pieces
 }
 
+/// The first lines of a text in pieces, and whether there are more.
+fn first_lines(pieces: Vec<(String, bool)>) -> (Vec<(String, bool)>, bool) {
+    let mut left = shown::LINES_MAX;
+    let mut kept = Vec::new();
+    for (text, is_marked) in pieces {
+        let ends = text.match_indices('\n').map(|(at, _)| at);
+        if let Some(end) = ends.clone().nth(left - 1) {
+            kept.push((text.get(..end).unwrap_or_default().to_owned(), is_marked));
+            return (kept, true);
+        }
+        left -= ends.count();
+        kept.push((text, is_marked));
+    }
+    (kept, false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A long text is cut after a line, also if it is in pieces, and it is known that it was.
+    #[test]
+    fn long_texts_are_cut() {
+        let of = |lines: usize| "a\n".repeat(lines);
+        let whole = vec![(of(200), false), (of(199), true), ("end".to_owned(), false)];
+        assert_eq!(first_lines(whole.clone()), (whole, false));
+        let (kept, is_cut) = first_lines(vec![(of(200), true), (of(300), false)]);
+        let text: String = kept.iter().map(|(text, _)| text.as_str()).collect();
+        assert!(is_cut);
+        assert_eq!(text.lines().count(), shown::LINES_MAX);
+    }
 
     /// Nothing of the text is lost, whatever the spans say.
     #[test]

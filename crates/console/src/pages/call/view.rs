@@ -25,6 +25,8 @@ pub(super) struct View {
     pub(super) total: String,
     pub(super) public: Vec<Line>,
     pub(super) key: Option<(String, u32, String)>,
+    /// The call whose answer was given again, where this one is a repeat.
+    pub(super) first: Option<String>,
     pub(super) proof: &'static str,
     pub(super) is_proved: bool,
     /// Further facts about the evidence, name and value.
@@ -98,6 +100,10 @@ pub(super) fn view(shown: &ShownRecord, w: &'static Words) -> View {
         total: shown::took(total(&phases)),
         public: lines(record.arguments.as_ref().map(|given| &given.public)),
         key: key.map(|key| (shown::short(&key.key), key.attempt, key.state.clone())),
+        first: key
+            .filter(|key| key.state == "replayed")
+            .and_then(|_| record.links.first())
+            .map(|link| link.id.to_string()),
         proof,
         is_proved,
         facts: facts(shown, w),

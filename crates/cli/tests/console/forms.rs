@@ -1,0 +1,216 @@
+//! The form of a tool: every kind of value, and the same call to copy.
+
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use super::world::{Person, World};
+
+/// B17: lists within a form grow, raw JSON keeps in step with them, and what the binder did with a value of an item stands at its
+/// place, before and after.
+#[test]
+fn a_form_with_lists_grows() {
+    let world = World::start(&[]);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&format!("{}/tools/shipping.quote_options", world.url));
+    browser.write("[name='s:/items/0/sku']", "SKU-0002-01");
+    browser.write("[name='n:/items/0/quantity']", "1");
+    browser.click("[data-add='/items']");
+    browser.until("document.activeElement.name.startsWith('s:/items/1/')");
+    browser.write("[name='s:/items/1/sku']", "SKU-0001-01");
+    browser.write("[name='n:/items/1/quantity']", "2");
+    browser.write("[name='s:/destination/country']", "DE");
+    browser.write("[name='s:/destination/postal_code']", "10115");
+    browser.until("JSON.parse(document.querySelector('#raw').value).items[1].quantity === 2");
+
+    // The number as a text, as models write it.
+    let raw = browser.eval("document.querySelector('#raw').value");
+    let mut arguments: Value = serde_json::from_str(raw.as_str().unwrap()).unwrap();
+    arguments["items"][1]["quantity"] = json!("2");
+    browser.click(".tabs label:last-child");
+    browser.write("#raw", &arguments.to_string());
+    browser.click("form[data-call] button.go");
+    browser.until("document.querySelector('#code')?.innerText === 'OK'");
+    let rows = browser.eval("[...document.querySelectorAll('#changes tbody tr')].map(row => [...row.cells].map(cell => cell.innerText))");
+    let row = rows.as_array().unwrap().iter();
+    let row = row
+        .filter(|row| row[0] == "/items/1/quantity")
+        .collect::<Vec<_>>();
+    assert_eq!(row.len(), 1, "{rows}");
+    assert_eq!(
+        (&row[0][1], &row[0][2]),
+        (&json!("\"2\""), &json!("2")),
+        "{rows}"
+    );
+
+    // A longer list in the text makes more items in the form.
+    arguments["items"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"sku": "SKU-0003-01", "quantity": 7}));
+    browser.write("#raw", &arguments.to_string());
+    browser.until("document.querySelector(\"[name='n:/items/2/quantity']\")?.value === '7'");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+const PARCELS: &str = r#"
+[[upstream]]
+name = "depot"
+base_url = "http://127.0.0.1:9"
+allow_private = ["loopback"]
+
+[[tool]]
+name = "depot.find"
+upstream = "depot"
+description = "Finds parcels."
+effect = "read"
+
+[tool.input]
+type = "object"
+
+[tool.input.properties]
+day = { type = "string", format = "date" }
+at = { type = "string", format = "date-time" }
+labels = { type = "object", additionalProperties = { type = "string" } }
+sizes = { type = "array", items = { type = "number" } }
+nick = { type = ["string", "null"] }
+limit = { type = "object", properties = { amount = { type = "integer" }, currency = { type = "string" } } }
+"#;
+
+/// B17: dates, times, maps, numbers, nullable values and money are fields, and raw JSON keeps in step with them.
+#[test]
+fn a_form_has_a_field_for_every_kind() {
+    let world = World::configured(PARCELS, &[]);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&format!("{}/tools/depot.find", world.url));
+    browser.until("document.querySelector('#raw')");
+    browser.eval_script(
+        "for (const [name, value] of Object.entries({
+            's:/day': '2026-11-17', 't:/at': '2026-11-17T14:41', 'k:/labels/0': '1', 'ks:/labels/0': 'red',
+            'r:/sizes': '1\\n2.5', 's:/nick': 'n', 'n:/limit/amount': '3', 's:/limit/currency': 'EUR',
+        })) document.getElementsByName(name)[0].value = value;
+        document.getElementsByName('s:/nick')[0].dispatchEvent(new Event('input', { bubbles: true }));",
+    );
+    browser.click("[data-add='/labels']");
+    browser.write("[name='k:/labels/1']", "size");
+    browser.write("[name='ks:/labels/1']", "large");
+    let written = browser.eval("JSON.parse(document.querySelector('#raw').value)");
+    let expected = json!({
+        "day": "2026-11-17", "at": "2026-11-17T14:41:00Z", "labels": {"1": "red", "size": "large"},
+        "sizes": [1, 2.5], "nick": "n", "limit": {"amount": 3, "currency": "EUR"},
+    });
+    assert_eq!(written, expected);
+    // The way back, with more entries than there are rows.
+    browser.click(".tabs label:last-child");
+    let text = json!({"labels": {"a": "1", "b": "2", "c": "3"}, "at": "2026-11-17T14:41:00+02:00", "sizes": [4]});
+    browser.write("#raw", &text.to_string());
+    let value =
+        |name: &str| browser.eval(&format!("document.getElementsByName('{name}')[0]?.value"));
+    for (name, expected) in [
+        ("k:/labels/2", "c"),
+        ("ks:/labels/2", "3"),
+        ("t:/at", "2026-11-17T12:41"),
+        ("r:/sizes", "4"),
+        ("s:/day", ""),
+    ] {
+        let found = value(name);
+        assert!(
+            found.as_str().unwrap().starts_with(expected),
+            "{name}: {found}"
+        );
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// B17: the call of a form is copied with its user and its key, and every copy gets the answer of the same call.
+#[test]
+fn copies_make_the_same_call() {
+    let world = World::start(&[]);
+    let mut person = Person::new(&world);
+    person.visit("/");
+    let text = "call the 'bank' $(now)";
+    let form = [
+        ("s:/text", text),
+        ("user", "u_anna"),
+        ("key", "note 7's"),
+        ("look", "copies"),
+    ];
+    let (head, html) = person.send("/tools/notes.add", &form);
+    assert_eq!(head.status, 200, "{html}");
+    let listed = world.call(
+        "notes.list",
+        &json!({"arguments": {}, "user_id": "u_anna"}),
+        None,
+    );
+    assert_eq!(listed["data"], json!([]), "to look calls nothing: {listed}");
+    let copied = |name: &str| {
+        let copy = super::between(&html, &format!("id=\"copy-{name}\""), "</pre>");
+        plain(copy.split_once('>').unwrap().1)
+    };
+    for name in ["TypeScript", "Rust"] {
+        let text = copied(name);
+        assert!(
+            text.contains("\"user_id\":\"u_anna\"") && text.contains("note 7's"),
+            "{text}"
+        );
+    }
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        world.in_place(&mut command);
+        let output = command
+            .args(["-c", script])
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{error}: {text}{said}"))
+    };
+    let by_curl = shell(&copied("curl"));
+    assert_eq!(by_curl["ok"], true, "{by_curl}");
+    assert_ne!(by_curl["replayed"], true, "{by_curl}");
+    let program = world.data("copied.py");
+    std::fs::write(&program, copied("Python")).unwrap();
+    let by_python = shell(&format!("python3 '{}'", program.display()));
+    assert_eq!(by_python["replayed"], true, "{by_python}");
+    assert_eq!(by_python["data"], by_curl["data"]);
+    let by_command = shell(&format!("{} --json", copied("CLI")));
+    assert_eq!(by_command["data"], by_curl["data"], "{by_command}");
+    assert_eq!(by_command["replayed"], true, "{by_command}");
+    let listed = world.call(
+        "notes.list",
+        &json!({"arguments": {}, "user_id": "u_anna"}),
+        None,
+    );
+    let notes = listed["data"].as_array().unwrap();
+    assert_eq!(notes.len(), 1, "{listed}");
+    assert!(listed.to_string().contains("$(now)"), "{listed}");
+
+    // The page copies what the form says now, before anything is called.
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&format!("{}/tools/notes.add", world.url));
+    browser.write("#key", "k-99");
+    browser.press("\u{E004}");
+    browser.until("document.querySelector('#copy-curl').innerText.includes('k-99')");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// The text of a piece of HTML without elements.
+fn plain(html: &str) -> String {
+    let mut text = html.to_owned();
+    for (escaped, sign) in [
+        ("&#34;", "\""),
+        ("&#39;", "'"),
+        ("&#60;", "<"),
+        ("&#62;", ">"),
+        ("&quot;", "\""),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&#38;", "&"),
+        ("&amp;", "&"),
+    ] {
+        text = text.replace(escaped, sign);
+    }
+    text
+}
