@@ -1,4 +1,4 @@
-//! `countersign case`: everything about one order, call or record, for somebody who is no engineer.
+//! `countersign case`: everything about one order, call or record, for readers who are not engineers.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
