@@ -93,27 +93,27 @@ pub struct Probe {
 
 /// Everything that others offer beside tools.
 pub trait Offers: Send + Sync {
-    /// True if there is nobody who could offer anything.
+    /// True if no upstream could offer anything.
     fn is_empty(&self) -> bool;
 
-    /// True if somebody offers things of this kind.
+    /// True if an upstream offers things of this kind.
     fn has(&self, kind: Listed) -> bool;
 
-    /// The name of whoever offers what a request is about; `None` if nobody does.
+    /// The name of the upstream that offers what a request is about; `None` if none does.
     fn owner(&self, asked: Asked, params: &Value) -> Option<String>;
 
-    /// Everything of a kind, of those servers of which the caller may call a tool. It waits for nobody.
+    /// Everything of a kind, of those servers of which the caller may call a tool. It waits for no server.
     fn list(&self, kind: Listed, tools: &BTreeSet<String>) -> Vec<Value>;
 
     /// Passes a request on.
     fn ask<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Value, Refused>>;
 
-    /// Asks an upstream whether it is there, now and without anybody's credential; `None` if there is none of this name.
+    /// Asks an upstream whether it is there, now and without a user's credential; `None` if there is none of this name.
     fn probe<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Option<Probe>>;
 
     /// Changes with each change of a list.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// The addresses of resources that somebody has [subscribed](Asked::Subscribe) to, whenever one changes.
+    /// The addresses of resources that a client has [subscribed](Asked::Subscribe) to, whenever one changes.
     fn updates(&self) -> broadcast::Receiver<String>;
 }

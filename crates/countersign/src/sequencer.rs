@@ -383,7 +383,7 @@ impl Sequencer {
     }
 }
 
-/// The record of something that nobody asked for.
+/// The record of an act that no caller asked for.
 fn entry(clock: &dyn Clock, ids: &dyn IdSource, kind: RecordKind, about: Value) -> Entry {
     let act = Act {
         kind,

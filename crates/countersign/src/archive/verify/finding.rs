@@ -157,8 +157,8 @@ pub enum Fault {
     /// There is a payload, but the record names none.
     #[error("it has no payload, and one is kept for it")]
     PayloadUnexpected,
-    /// The call has settled its key, and the key is not taken any more: the call could run again. Usually somebody has
-    /// deleted the claim.
+    /// The call has settled its key, and the key is not taken any more: the call could run again. Usually
+    /// the claim was deleted from the store.
     #[error("its key is free again: the claim is gone")]
     ClaimMissing,
     /// The call has settled its key, and the claim says otherwise. Usually an old row was put back.
@@ -170,11 +170,11 @@ pub enum Fault {
         /// Name of the kind of thing.
         what: &'static str,
     },
-    /// A hold was placed and never lifted, and is not there. Usually somebody has deleted it.
+    /// A hold was placed and never lifted, and is not there. Usually it was deleted from the store.
     #[error("the hold that it places is gone, and was not lifted")]
     HoldMissing,
-    /// The payload is gone although its retention is not over and its user was not erased. Usually somebody has deleted
-    /// it from the store.
+    /// The payload is gone although its retention is not over and its user was not erased. Usually it was deleted
+    /// from the store.
     #[error("its payload is gone, and was to be kept until {until:.0}")]
     PayloadMissing {
         /// End of its retention.
