@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(step_of(u64::MAX), STEPS - 1);
     }
 
-    /// Failures are told by code, tool and version, with their first and last time, the newest first.
+    /// Failures are grouped by code, tool and version, with their first and last time, the newest first.
     #[test]
     fn failures_say_since_when() {
         let mut counted = Counted::default();

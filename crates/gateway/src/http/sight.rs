@@ -34,7 +34,7 @@ pub(super) fn is_operator(caller: &Caller) -> bool {
     }
 }
 
-/// Refuses whoever may not see what operators see.
+/// Refuses callers who may not see what operators see.
 pub(super) fn operators_only(caller: &Caller) -> Result<(), Refusal> {
     if is_operator(caller) {
         return Ok(());

@@ -73,7 +73,7 @@ pub struct FromIssuer {
     pub error: Option<String>,
 }
 
-/// Why an issuer let nobody in. The enum is exhaustive.
+/// Reason why a sign-in at an issuer failed. The enum is exhaustive.
 #[derive(Debug, thiserror::Error)]
 pub enum NotLetIn {
     /// No issuer is configured.

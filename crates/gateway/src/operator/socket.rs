@@ -177,7 +177,7 @@ impl std::fmt::Debug for OperatorSocket {
 mod tests {
     use super::*;
 
-    /// U8: the account of the server and root, nobody else.
+    /// U8: the account of the server and root, no other account.
     #[test]
     fn only_the_same_account_and_root_are_the_operator() {
         for (uid, account, expected) in [
