@@ -51,7 +51,7 @@ pub struct Upstreams {
     witness: OnceLock<Arc<dyn Witness>>,
 }
 
-/// Most changes of resources that wait for somebody who has subscribed.
+/// Maximum number of changed resources that wait for a subscriber.
 const UPDATES_MAX: usize = 256;
 
 impl Upstreams {
