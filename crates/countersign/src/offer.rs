@@ -31,9 +31,9 @@ pub enum Asked {
     Prompt,
     /// Completions of an argument.
     Complete,
-    /// To be told when a resource changes.
+    /// A subscription to changes of a resource.
     Subscribe,
-    /// To be told no more.
+    /// The end of that subscription.
     Unsubscribe,
 }
 

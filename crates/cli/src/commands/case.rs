@@ -260,7 +260,7 @@ fn write_story(terminal: &mut Terminal, story: &Story) -> Result<(), Failure> {
         )?;
     }
     if story.looks.is_empty() {
-        writeln!(out, "  nobody")?;
+        writeln!(out, "  no one")?;
     }
     for note in &story.notes {
         terminal.say(format_args!("note: {note}"))?;

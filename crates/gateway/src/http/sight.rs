@@ -39,7 +39,7 @@ pub(super) fn operators_only(caller: &Caller) -> Result<(), Refusal> {
     if is_operator(caller) {
         return Ok(());
     }
-    let message = "this is for whoever runs the server";
+    let message = "this is for operators of the server";
     Err(Refusal::new(ErrorCode::Forbidden, message)
         .hint(format!("use a credential with the scope {SCOPE_CALLS}")))
 }

@@ -73,7 +73,7 @@ impl Asked {
                 ActorType::Agent | ActorType::System => Principal::without_user(actor.clone()),
             },
             (None, None) => {
-                return Err(Failure::new("nobody calls")
+                return Err(Failure::new("the caller is missing")
                     .hint("name who calls: as = \"agent:ID\" (--as agent:ID), user = \"ID\" (--user ID), or both"));
             }
         };
