@@ -38,9 +38,11 @@ pub(crate) enum TotalError {
     #[error(transparent)]
     Money(#[from] MoneyError),
     /// The lines of the quote do not add up to its subtotal.
+    /// Usually the snapshot was not made by the tool for quotes.
     #[error("the parts of the quote do not add up to its total")]
     Quote,
     /// The parts of the duties and taxes do not add up to their total.
+    /// Usually the snapshot was not made by the tool for taxes.
     #[error("the duties and taxes do not add up to their total")]
     Tax,
 }
