@@ -6,6 +6,8 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod first_blocks;
+mod http_tool;
 mod own_tool;
 mod page;
 mod shell;

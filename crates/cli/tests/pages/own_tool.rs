@@ -1,16 +1,13 @@
 //! The section "put your own tool behind it" of both READMEs is run as it stands.
 
 use crate::page;
-use crate::shell::Shell;
+use crate::shell::{FAILED, Shell};
 
 /// A title of the section, in each language.
 const PAGES: [(&str, &str); 2] = [
     ("README.md", "## Put your own tool behind it\n"),
     ("README.zh-CN.md", "## 接入您自己的工具\n"),
 ];
-
-/// Written where a command fails.
-const FAILED: &str = "--- the command has failed ---";
 
 /// P1, P2: a reader who pastes the section has a Python function behind the gateway, and is asked before it runs.
 #[test]

@@ -13,6 +13,9 @@ use crate::page::root;
 /// The line that ends the output of a command.
 const END: &str = "--- the command has ended ---";
 
+/// Written by tests where a command fails.
+pub(crate) const FAILED: &str = "--- the command has failed ---";
+
 /// A bash with job control, in a temporary folder.
 pub(crate) struct Shell {
     child: Child,
@@ -42,6 +45,7 @@ impl Shell {
             .env("CHECKOUT", root())
             .env("PORT", ports[1].to_string())
             .env("COUNTERSIGN_DATA", folder.path().join("data"))
+            .env("COUNTERSIGN_OPERATOR", "tester")
             .env_remove("COUNTERSIGN_STORE")
             .env_remove("COUNTERSIGN_MASTER_KEY")
             .stdin(Stdio::piped())
@@ -62,6 +66,11 @@ impl Shell {
     /// The folder in which the shell was started.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The port for a service behind the server; it has it in `PORT`.
+    pub(crate) fn service_port(&self) -> u16 {
+        self.ports[1]
     }
 
     /// The lines that a command writes.
@@ -107,7 +116,8 @@ impl Shell {
     fn settle(&mut self, command: &str) {
         let [server, service] = self.ports;
         if command.starts_with("countersign init") {
-            self.run(&format!("sed -i 's/:8787/:{server}/' countersign.toml"));
+            // The port of the page, so written that it is not replaced here already.
+            self.run(&format!("sed -i 's/:878[7]/:{server}/' countersign.toml"));
         }
         let started = match command {
             _ if !command.ends_with('&') => return,
