@@ -88,7 +88,7 @@ impl Field {
         matches!(self.kind, Kind::Lines | Kind::Json)
     }
 
-    /// The choices; none where there are none.
+    /// The choices; empty if there are none.
     pub(crate) fn choices(&self) -> Option<&[String]> {
         match &self.kind {
             Kind::Choice(choices) => Some(choices),
@@ -353,7 +353,7 @@ fn put(root: &mut Value, pointer: &str, value: Value) {
     *place = value;
 }
 
-/// Items of a list that nobody filled in are left out.
+/// Empty items of a list are left out.
 fn without_gaps(value: Value) -> Value {
     match value {
         Value::Array(items) => {

@@ -240,7 +240,7 @@ fn the_page_of_a_case_is_for_people() {
     assert!(page.len() <= 100_000, "{} bytes", page.len());
     assert!(
         page.contains("Preparation of the payment")
-            && page.contains("Nobody has opened")
+            && page.contains("No person has opened")
             && !page.contains("EUR ")
     );
     let (head, chinese) =
