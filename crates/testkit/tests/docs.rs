@@ -55,7 +55,8 @@ fn link_complaint(folder: &Path, text: &str, target: &str) -> Option<String> {
     let name = text
         .strip_prefix('`')
         .and_then(|text| text.strip_suffix('`'))?;
-    let is_test = path.extension().is_some_and(|own| own == "rs") && target.contains("/tests/");
+    let is_test = path.extension().is_some_and(|own| own == "rs")
+        && (target.contains("/tests/") || target.ends_with("/tests.rs"));
     if !is_test {
         return None;
     }
@@ -98,6 +99,46 @@ fn a_dead_link_and_a_missing_test_are_found() {
             "crates/testkit/tests/docs.rs has no test b"
         ]
     );
+}
+
+/// Beginnings of a page that say what its reader can do or find afterwards.
+const OPENINGS: [&str; 2] = ["After this page ", "Read this page to "];
+
+/// True if the first paragraph under the title says what the page is for.
+fn opens_with_its_use(page: &str) -> bool {
+    let paragraphs = page.split("\n\n").skip(1);
+    let first = paragraphs
+        .into_iter()
+        .find(|text| !text.starts_with("<!--"));
+    first.is_some_and(|text| OPENINGS.iter().any(|opening| text.starts_with(opening)))
+}
+
+/// P1: a guide says first what its reader can do after it. The index says what each guide is for.
+#[test]
+fn guides_open_with_their_use() {
+    let mut guides = 0;
+    let mut complaints = Vec::new();
+    let folder = root().join("docs");
+    for entry in folder.read_dir().expect("there are guides").flatten() {
+        let path = entry.path();
+        let is_guide = path.extension().is_some_and(|extension| extension == "md");
+        if !is_guide || path.ends_with("README.md") {
+            continue;
+        }
+        guides += 1;
+        let page = std::fs::read_to_string(&path).expect("pages are UTF-8");
+        if !opens_with_its_use(&page) {
+            complaints.push(path.display().to_string());
+        }
+    }
+    assert!(guides > 30, "{guides} guides");
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(opens_with_its_use(
+        "# A\n\n<!-- b -->\n\nAfter this page you can c.\n"
+    ));
+    assert!(!opens_with_its_use(
+        "# A\n\nThis page is about c.\n\nAfter this page d.\n"
+    ));
 }
 
 /// The first page of the repository, in each language.
