@@ -78,10 +78,10 @@ fn blocks(page: &str) -> Vec<(&str, String)> {
 /// The part of a block that is for a shell.
 fn script(kind: &str, text: &str) -> Option<String> {
     let prompted = |prompt: &'static str| {
-        let lines = text
-            .lines()
-            .filter_map(move |line| line.strip_prefix(prompt));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
+        joined(
+            text.lines()
+                .filter_map(move |line| line.strip_prefix(prompt)),
+        )
     };
     match kind {
         "sh" | "bash" | "text" | "" => Some(text.to_owned()),
@@ -89,6 +89,11 @@ fn script(kind: &str, text: &str) -> Option<String> {
         "ini" => Some(prompted("ExecStart=/usr/local/bin/")),
         _ => None,
     }
+}
+
+/// The lines as a text.
+fn joined<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+    lines.fold(String::new(), |text, line| text + line + "\n")
 }
 
 /// A part of a shell script.
@@ -124,7 +129,6 @@ fn tokens(script: &str) -> Vec<Token> {
                 inner.push(Token::End);
                 word.get_or_insert_default().push_str("SUBSTITUTED");
             }
-            (Some(_), c) => word.get_or_insert_default().push(c),
             (None, '\'' | '"') => {
                 quote = Some(c);
                 word.get_or_insert_default();
@@ -144,7 +148,7 @@ fn tokens(script: &str) -> Vec<Token> {
                 found.push(Token::End);
             }
             (None, c) if c.is_whitespace() => found.extend(word.take().map(Token::Word)),
-            (None, c) => word.get_or_insert_default().push(c),
+            (_, c) => word.get_or_insert_default().push(c),
         }
     }
     found.extend(word.map(Token::Word));
@@ -249,8 +253,7 @@ fn documents(script: &str) -> Vec<(String, String)> {
         if let Some((command, end)) = line.split_once("<<") {
             let end = end.trim_matches(['\'', '"', ' ']);
             let file = command.split_whitespace().last().unwrap_or_default();
-            let text = lines.by_ref().take_while(|line| *line != end);
-            let text = text.map(|line| format!("{line}\n")).collect();
+            let text = joined(lines.by_ref().take_while(|line| *line != end));
             documents.push((file.to_owned(), text));
         }
     }
@@ -320,9 +323,8 @@ fn settings_complaint(text: &str, before: &str) -> Option<String> {
     if Document::parse_with("countersign.toml", &longer, &mut nothing).is_ok() {
         return None;
     }
-    let policy = match Policy::parse(text) {
-        Ok(_) => return None,
-        Err(error) => error,
+    let Err(policy) = Policy::parse(text) else {
+        return None;
     };
     Some(format!(
         "{text}as configuration: {config}\nas policy: {policy}"
@@ -388,7 +390,9 @@ fn every_setting_of_the_pages_is_read() {
                 "toml" => vec![text],
                 _ => documents(&script(kind, &text).unwrap_or_default())
                     .into_iter()
-                    .filter(|(file, _)| file.ends_with(".toml"))
+                    .filter(|(file, _)| {
+                        Path::new(file).extension().is_some_and(|own| own == "toml")
+                    })
                     .map(|(_, text)| text)
                     .collect(),
             };

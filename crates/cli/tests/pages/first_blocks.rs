@@ -78,8 +78,9 @@ fn the_first_commands_of_every_page_work() {
         .join("docs")
         .read_dir()
         .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".md"))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|own| own == "md"))
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
     pages.push("agents/README.md".to_owned());
     pages.sort();
