@@ -1,6 +1,6 @@
 //! Dependencies of the tests other than Rust and a C compiler: a PostgreSQL server, a Python with the package `cryptography`, with which
 //! evidence is checked by code that is not ours, npm, from which the MCP conformance suite comes, Chromium, in which the console is
-//! tried, and the frameworks that tools of others are written with.
+//! tried, `curl` and `jq`, which the pages of the documentation use, and the frameworks that tools of others are written with.
 //!
 //! A missing one is installed if that is possible without asking; else the error says what to type.
 
@@ -52,6 +52,9 @@ pub(crate) fn prepare() -> Result<World> {
         python: python().is_none(),
         npm: says("npm", &["--version"]).is_none(),
         browser: says("chromedriver", &["--version"]).is_none(),
+        shell: ["curl", "jq"]
+            .iter()
+            .any(|name| says(name, &["--version"]).is_none()),
     };
     for step in lacking.steps(&Means::found())? {
         step.run()?;
@@ -119,6 +122,7 @@ struct Lacking {
     python: bool,
     npm: bool,
     browser: bool,
+    shell: bool,
 }
 
 /// Means of this machine to install something.
@@ -155,16 +159,19 @@ impl Lacking {
         if self.browser {
             packages.extend(["chromium", "chromium-driver"]);
         }
+        if self.shell {
+            packages.extend(["curl", "jq"]);
+        }
         if packages.is_empty() {
             return Ok(Vec::new());
         }
         if means.packages {
             return install(&packages, means);
         }
-        if self.server || self.npm || self.browser || !means.python {
+        if self.server || self.npm || self.browser || self.shell || !means.python {
             bail!(
                 "the tests need {}: install what is missing with `sudo apt-get install {}`",
-                "a PostgreSQL server, npm, Chromium with its driver and python3 with the package `cryptography`",
+                "a PostgreSQL server, npm, Chromium with its driver, curl, jq and python3 with the package `cryptography`",
                 packages.join(" ")
             );
         }
@@ -202,14 +209,15 @@ pub(crate) fn says(program: &str, args: &[&str]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the steps, or the error, for the dependencies that are lacking (server, python, npm, browser) and the means there are (packages,
+    /// Returns the steps, or the error, for the dependencies that are lacking (server, python, npm, browser, shell) and the means there are (packages,
     /// python).
-    fn plan(lacking: [bool; 4], means: [bool; 2]) -> String {
+    fn plan(lacking: [bool; 5], means: [bool; 2]) -> String {
         let lacking = Lacking {
             server: lacking[0],
             python: lacking[1],
             npm: lacking[2],
             browser: lacking[3],
+            shell: lacking[4],
         };
         let means = Means {
             packages: means[0],
@@ -230,37 +238,39 @@ mod tests {
     #[test]
     fn what_is_missing_is_installed_or_named() {
         let apt = "apt-get update; apt-get install -y --no-install-recommends";
-        let need = "the tests need a PostgreSQL server, npm, Chromium with its driver and python3 with the package `cryptography`: \
+        let need = "the tests need a PostgreSQL server, npm, Chromium with its driver, curl, jq and python3 with the package `cryptography`: \
                     install what is missing with `sudo apt-get install";
         for (lacking, means, expected) in [
-            ([false; 4], [false, false], String::new()),
+            ([false; 5], [false, false], String::new()),
             (
-                [true, false, true, false],
+                [true, false, true, false, false],
                 [true, true],
                 format!("{apt} postgresql npm"),
             ),
             (
-                [true, true, false, true],
+                [true, true, false, true, true],
                 [true, false],
-                format!("{apt} postgresql python3 python3-cryptography chromium chromium-driver"),
+                format!(
+                    "{apt} postgresql python3 python3-cryptography chromium chromium-driver curl jq"
+                ),
             ),
             (
-                [true, false, false, false],
+                [true, false, false, false, false],
                 [false, true],
                 format!("{need} postgresql`"),
             ),
             (
-                [false, false, true, false],
+                [false, false, true, false, false],
                 [false, true],
                 format!("{need} npm`"),
             ),
             (
-                [false, true, false, false],
+                [false, true, false, false, false],
                 [false, false],
                 format!("{need} python3 python3-cryptography`"),
             ),
             (
-                [false, true, false, false],
+                [false, true, false, false, false],
                 [false, true],
                 "python3 -m venv OWN; OWN/bin/python3 -m pip install cryptography".to_owned(),
             ),

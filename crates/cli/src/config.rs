@@ -119,7 +119,7 @@ impl Texts {
     }
 }
 
-/// Reads a file. One byte more than allowed is read, so that a file that is too long can be told from one that just fits.
+/// Reads a file. One byte more than allowed is read, so that a file that is too long can be distinguished from one that just fits.
 fn text(path: &Path) -> std::io::Result<String> {
     // A pipe would block until somebody writes.
     if !std::fs::metadata(path)?.is_file() {

@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     Usage,
     /// A verification found a fault.
     NotVerified,
-    /// A bundle is consistent, and no trusted key was given: anybody could have made it.
+    /// A bundle is consistent, and no trusted key was given: any program could have made it.
     SignerNotChecked,
 }
 

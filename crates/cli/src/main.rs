@@ -41,6 +41,8 @@ mod sign_in;
 mod table;
 mod telemetry;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod views;
 
 /// Gateway between AI agents and their tools

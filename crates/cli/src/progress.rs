@@ -99,7 +99,7 @@ impl Bar {
     }
 }
 
-/// Sets the look of a bar: a spinner while nobody knows how much there is to do.
+/// Sets the look of a bar: a spinner while the amount of work is unknown.
 fn style(bar: &ProgressBar, total: u64) {
     let template = if total == 0 {
         bar.enable_steady_tick(TURNED_EVERY);

@@ -15,7 +15,7 @@ pub(crate) fn mistake(sign_in: &SignIn, policy: &Policy) -> Option<(&'static str
             let is_set = sign_in.client_secret.is_some()
                 || sign_in.audience.is_some()
                 || sign_in.resource.is_some();
-            let message = "without an issuer nobody signs in that way".to_owned();
+            let message = "without an issuer, people cannot sign in that way".to_owned();
             return is_set.then_some(("sign_in.issuer", message));
         }
         (Some(_), None | Some("")) => {
@@ -43,7 +43,7 @@ pub(crate) fn mistake(sign_in: &SignIn, policy: &Policy) -> Option<(&'static str
     let is_person = rules().any(|rule| rule.user_clients.iter().any(|known| known == client_id));
     (!is_person).then(|| {
         let message = format!(
-            "the policy does not have {client_id:?} in user_clients of {issuer:?}, so whoever signs in would count as an agent"
+            "the policy does not have {client_id:?} in user_clients of {issuer:?}, so a person who signs in would count as an agent"
         );
         ("sign_in.client_id", message)
     })

@@ -184,7 +184,7 @@ fn commands_go_on_with_the_data_alone() {
     }
 }
 
-/// F1: nobody guesses where the data is.
+/// F1: no command guesses where the data is.
 #[test]
 fn a_mistake_in_the_store_stops_every_command() {
     let folder = Folder::new();

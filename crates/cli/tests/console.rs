@@ -186,7 +186,7 @@ fn a_link_signs_in_once() {
     assert_eq!(person.get("/settings").0.status, 303);
 }
 
-/// The page of another site, and a name that somebody has pointed at this machine, reach nothing.
+/// The page of another site, and a name that an attacker has pointed at this machine, reach nothing.
 #[test]
 fn other_sites_reach_nothing() {
     let world = World::start(&[]);
@@ -199,7 +199,7 @@ fn other_sites_reach_nothing() {
     }
 }
 
-/// A21: what was sent stays sealed until somebody says why; the access is recorded before anything is shown, and what a model
+/// A21: what was sent stays sealed until a person says why; the access is recorded before anything is shown, and what a model
 /// wrote is text on the page.
 #[test]
 fn opening_asks_for_a_reason_and_is_recorded() {

@@ -113,7 +113,7 @@ fn check_calls(lines: &[Value]) {
     assert_eq!(dry[1]["reply"]["data"]["lines"][0]["quantity"], 3);
 }
 
-/// A18: one total everywhere, one order for its key, and none for anybody else.
+/// A18: one total everywhere, one order for its key, and none for another user.
 fn check_order(lines: &[Value]) {
     let reply = |name: &str, at: usize| &step(lines, name)["calls"][at]["reply"];
     let total = &reply("total", 1)["data"]["breakdown"]["total"];

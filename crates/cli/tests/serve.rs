@@ -425,7 +425,7 @@ fn a_copy_of_the_store_is_verified_beside_a_server() {
     check(&call, &copy, 2, "uses this data folder");
 }
 
-/// A port alone is one of this machine, and so is the name that everybody gives it.
+/// A port alone is one of this machine, and so is its usual name.
 #[test]
 fn a_port_alone_is_enough() {
     for address in ["0", "localhost:0"] {

@@ -174,7 +174,7 @@ impl From<MoneyError> for ToolError {
 
 /// An amount as an argument: a whole number of the smallest unit of a currency, so that 4999 is EUR 49.99.
 ///
-/// It is never converted from anything else: `"49.99"` and `50.0` may mean euros or cents, so the caller is told to
+/// It is never converted from anything else: `"49.99"` and `50.0` may mean euros or cents, so the error asks the caller to
 /// send the smallest unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]

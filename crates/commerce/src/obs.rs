@@ -63,12 +63,12 @@ struct LogEventArgs {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// To whoever looks for a mistake.
+    /// Detail for finding a mistake.
     Debug,
     /// Good to know.
     #[default]
     Info,
-    /// Somebody should look.
+    /// An operator should look.
     #[serde(alias = "warn")]
     Warning,
     /// Something went wrong.

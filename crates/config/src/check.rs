@@ -10,7 +10,7 @@ use crate::schema::{self, Node};
 use crate::sections::Config;
 use crate::value::StoreAddress;
 
-/// Maximum number of mistakes that are listed: more than anybody mends at once.
+/// Maximum number of mistakes that are listed: more than a person mends at once.
 pub(crate) const MISTAKES_MAX: usize = 50;
 
 /// Most keys of a table that are listed in place of one that does not exist.

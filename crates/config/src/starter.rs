@@ -105,7 +105,7 @@ fn write_upstream(answers: &Answers, text: &mut String) {
     text.push_str("# auth.bearer.token = \"env:APP_TOKEN\"\n");
     text.push_str(
         "\n# A tool of it: a call is POST /tools/app.greet with the arguments as JSON.\n\
-         # [[tool]]\n# name = \"app.greet\"\n# upstream = \"app\"\n# description = \"Greets somebody by name.\"\n\
+         # [[tool]]\n# name = \"app.greet\"\n# upstream = \"app\"\n# description = \"Greets a person by name.\"\n\
          # effect = \"read\"\n# parameters = [{ name = \"name\", description = \"Name of the person.\" }]\n",
     );
 }

@@ -224,8 +224,8 @@ impl fmt::Display for Keep {
     }
 }
 
-/// An address to listen on. Names are not looked up, because they may mean many addresses; the one that everybody
-/// uses means this machine.
+/// An address to listen on. Names are not looked up, because they may mean many addresses; only `localhost`, which
+/// means this machine, is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listen(SocketAddr);
 

@@ -105,7 +105,7 @@ fn a_wrong_value_has_its_place_and_what_was_expected() {
     );
 }
 
-/// Mistakes of several kinds are told at once: what is wrong alone, and what only the entries together show. What only follows from
+/// Mistakes of several kinds are reported at once: what is wrong alone, and what only the entries together show. What only follows from
 /// another mistake is not told.
 #[test]
 fn mistakes_of_every_kind_are_told_at_once() {

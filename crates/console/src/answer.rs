@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::frame::Frame;
 use crate::session::Visit;
 
-/// Nothing of another site, nothing inline, nobody around us.
+/// Nothing of another site, nothing inline, no frame around the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -123,7 +123,7 @@ impl Stop {
         Self::new(StatusCode::NOT_FOUND, "NOT_FOUND", visit.words.no_such_page)
     }
 
-    /// Only for whoever runs the server.
+    /// Only for operators of the server.
     pub(crate) fn forbidden(visit: &Visit) -> Self {
         let mut stop = Self::new(
             StatusCode::FORBIDDEN,

@@ -1,4 +1,4 @@
-//! Questions to the API from within, as whoever looks.
+//! Requests to the API from within, as the person who looks.
 
 use axum::body::Body;
 use axum::response::Response;

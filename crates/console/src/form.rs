@@ -151,7 +151,7 @@ impl Field {
         }
     }
 
-    /// The choices; none where there are none.
+    /// The choices; empty if there are none.
     pub(crate) fn choices(&self) -> Option<&[String]> {
         match &self.kind {
             Kind::Choice(choices) => Some(choices),

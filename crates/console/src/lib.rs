@@ -88,7 +88,7 @@ pub fn pages(gateway: &Gateway, settings: Vec<Setting>, rules: Vec<case::RuleVer
         .with_state(console)
 }
 
-/// Pages of whoever has signed in.
+/// Pages of a person who has signed in.
 fn signed_in() -> Router<Shared> {
     use pages::{approvals, call, calls, errors, evidence, overview, policy, search, settings};
     use pages::{case, docs, doubts, sessions, tool, tools, upstreams};

@@ -52,7 +52,7 @@ pub(crate) struct Visit {
 }
 
 impl Visit {
-    /// A value behind the question mark; none where it is empty.
+    /// A value behind the question mark; `None` if it is empty.
     pub(crate) fn asked(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().find(|(known, _)| known == name);
         found
@@ -318,7 +318,7 @@ fn query(query: Option<&str>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// An address of this server; whatever else somebody made up leads to the first page.
+/// An address of this server; any other address leads to the first page.
 fn local(address: &str) -> &str {
     let is_local = address.starts_with('/')
         && !address.starts_with("//")

@@ -97,7 +97,7 @@ pub enum Error {
         /// The number as it was written, at most 40 characters of it.
         number: String,
     },
-    /// A number that no double can hold.
+    /// A number that no double can hold. Usually a model has written far too many digits.
     #[error("the number {number} at {path:?} is too large for a double; send it as a string")]
     NotFinite {
         /// JSON pointer of the number.
@@ -105,7 +105,7 @@ pub enum Error {
         /// The number as it was written, at most 40 characters of it.
         number: String,
     },
-    /// An object has the same member twice.
+    /// An object has the same member twice. Usually a program has put two objects together as text.
     #[error("the member {path:?} is there twice; send it once")]
     DuplicateKey {
         /// The member.
@@ -113,12 +113,14 @@ pub enum Error {
     },
     /// A key that `serde_json` does not read as a key: with `raw_value` or `arbitrary_precision` switched on, an object that starts with it
     /// is read as another value altogether, and would differ from the value that was hashed.
+    /// Usually the key was chosen to confuse a reader.
     #[error("the key {path:?} starts with {RESERVED_KEY:?}, which is reserved; rename it")]
     ReservedKey {
         /// The member.
         path: String,
     },
     /// Half of a surrogate pair, which no Unicode text can hold.
+    /// Usually a program has cut a text between two halves of a character.
     #[error("half a surrogate pair in the text at {path:?}, byte {offset}; send whole characters")]
     LoneSurrogate {
         /// The text, or the object whose key it is in.

@@ -156,7 +156,7 @@ issue_codes! {
     IntegerTruncated => ("INTEGER_TRUNCATED", Lossy),
     /// A comma before three digits was taken for digit grouping, although the author's locale is not known.
     GroupingAssumed => ("GROUPING_ASSUMED", Lossy),
-    /// An optional parameter cannot be read and counts as absent, because the tool asked to be told (B9).
+    /// An optional parameter cannot be read and counts as absent, because the tool asked for a warning instead of a refusal (B9).
     OptionalUnreadable => ("OPTIONAL_UNREADABLE", Lossy),
 
     /// No document was found in the text.

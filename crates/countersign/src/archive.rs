@@ -82,19 +82,19 @@ pub const SCOPE_RESOLVE: &str = "claims:resolve";
 /// Errors of the archive.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store failed.
+    /// The store failed. Usually the database cannot be reached, or the disk is full.
     #[error(transparent)]
     Store(#[from] ledger::Error),
-    /// The caller's credential lacks a scope.
+    /// The caller's credential lacks a scope. Usually the key was made without `--scope evidence:open` or its like.
     #[error("the credential does not grant {scope:?}")]
     MissingScope {
         /// The scope that is required.
         scope: &'static str,
     },
-    /// No reason was given. Operations on personal data require one.
+    /// No reason was given. Operations on personal data require one. Usually the option or the field was left empty.
     #[error("a reason is needed: at least one visible character")]
     NoReason,
-    /// No user id was given. An operation about a user needs one.
+    /// No user id was given. An operation about a user needs one. Usually a variable of a script was empty.
     #[error("a user id is needed")]
     NoUser,
     /// The store has nothing of this user. Usually the id is mistyped, or the user was erased.
@@ -118,6 +118,7 @@ pub enum Error {
         what: Tampering,
     },
     /// The log has no signed checkpoint yet, which a proof needs.
+    /// Usually the store is new, and nothing was signed yet.
     #[error("the log has no signed checkpoint yet")]
     NoCheckpoint,
     /// The record is not in the tree yet, or waits for the next signature. A retry after a second usually succeeds.
@@ -130,12 +131,14 @@ pub enum Error {
     #[error("the newest checkpoint in the store is not valid: {0}")]
     Checkpoint(#[from] CheckpointError),
     /// The checkpoint that the auditor kept is not one of this log.
+    /// Usually it is of another installation, or the file was altered.
     #[error("the supplied checkpoint is not valid: {0}")]
     Held(#[source] CheckpointError),
     /// The tree does not continue the checkpoint that was signed: the log was rolled back, rewritten or damaged.
+    /// Usually an old copy of the store was put back.
     #[error(transparent)]
     NotGrown(#[from] NotGrown),
-    /// More records were requested than one operation may have.
+    /// More records were requested than one operation may have. Usually a filter was left out.
     #[error("{found} records are too many at once: at most {limit}")]
     TooMany {
         /// Number of records that were requested.
@@ -144,7 +147,7 @@ pub enum Error {
         limit: usize,
     },
     /// The id does not show which user it belongs to, and there are too many users to search all of them: name the
-    /// user.
+    /// user. Usually the caller chose the id of the request.
     #[error(
         "{name:?} is not among the ids of the gateway or of the first {USERS_MAX} users; more are not looked through"
     )]
@@ -152,7 +155,7 @@ pub enum Error {
         /// The id that was searched for.
         name: String,
     },
-    /// The answer that the operator gave has no canonical JSON form.
+    /// The answer that the operator gave has no canonical JSON form. Usually it has a number that no double can hold.
     #[error("the answer has no canonical form: {0}")]
     NotCanonical(#[from] countersign_contract::canonical::Error),
 }

@@ -136,19 +136,20 @@ impl ToolAmount {
 /// Errors of a set of budgets that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBudgets {
-    /// Two budgets have the same name, so they would share a pot.
+    /// Two budgets have the same name, so they would share a pot. Usually an entry was copied and not renamed.
     #[error("there are two budgets named {name:?}")]
     Duplicate {
         /// Their name.
         name: String,
     },
-    /// A name is empty, too long, or has characters that no name has.
+    /// A name is empty, too long, or has characters that no name has. Usually it was written as a sentence.
     #[error("{name:?} is not a budget name: 1 to {NAME_BYTES_MAX} letters, digits, -, _ or .")]
     Name {
         /// The name.
         name: String,
     },
     /// A JSON pointer is invalid: it does not start with `/`.
+    /// Usually the name of the member was written without the slash.
     #[error("{pointer:?} of the budget {name:?} is not a JSON pointer: it has to start with /")]
     Pointer {
         /// The budget.
@@ -156,7 +157,7 @@ pub enum InvalidBudgets {
         /// The pointer.
         pointer: String,
     },
-    /// A window is shorter than a second, or no whole number of seconds.
+    /// A window is shorter than a second, or no whole number of seconds. Usually it was written in milliseconds.
     #[error("the window of the budget {name:?} is not a whole number of seconds")]
     Window {
         /// The budget.

@@ -81,10 +81,10 @@ pub struct Entry {
 /// Errors of registering or finding a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The name is not well formed.
+    /// The name is not well formed. Usually it is empty, too long or has a space.
     #[error(transparent)]
     Name(#[from] InvalidId),
-    /// A tool of this name is registered already.
+    /// A tool of this name is registered already. Usually two upstreams list the same name, or a tool is added twice.
     #[error("the tool {name} is registered already; replace it or choose another name")]
     Duplicate {
         /// The name.
@@ -104,6 +104,7 @@ pub enum Error {
         other: ToolName,
     },
     /// The declaration's schema cannot be prepared for binding.
+    /// Usually it uses a keyword or a pattern that the binder does not support.
     #[error("the tool {name} cannot be registered: {source}")]
     Schema {
         /// The tool.
@@ -112,6 +113,7 @@ pub enum Error {
         source: SchemaError,
     },
     /// The declaration has no canonical form, so it has no digest.
+    /// Usually an example or a default has a number that no double can hold.
     #[error("the declaration of {name} cannot be hashed: {source}")]
     Canonical {
         /// The tool.
@@ -120,6 +122,7 @@ pub enum Error {
         source: canonical::Error,
     },
     /// The tool takes money. A person pays; an agent never does (A13).
+    /// Usually the declaration of a payment service was taken over as it is.
     #[error(
         "the tool {name} captures or confirms a payment, which no agent may do; let it prepare one \
          (`Payment::Intent`), and let the user pay"
@@ -129,6 +132,7 @@ pub enum Error {
         name: ToolName,
     },
     /// The name says that the tool takes money, and the declaration says nothing about payments.
+    /// Usually it captures or confirms a payment.
     #[error(
         "the name of {name} says that it captures or confirms a payment, which no agent may do; where it \
          does not, declare what it does with payments (`Payment::Intent`), or rename it"
@@ -137,7 +141,7 @@ pub enum Error {
         /// The tool.
         name: ToolName,
     },
-    /// The terms that a user is to agree to have an invalid JSON pointer.
+    /// The terms that a user is to agree to have an invalid JSON pointer. Usually the slash at its start is missing.
     #[error("the terms of {name} name {pointer:?}, which is not a JSON pointer")]
     Terms {
         /// The tool.
@@ -145,7 +149,7 @@ pub enum Error {
         /// The invalid pointer.
         pointer: String,
     },
-    /// The fields that a key is derived from have an invalid JSON pointer.
+    /// The fields that a key is derived from have an invalid JSON pointer. Usually the slash at its start is missing.
     #[error("the key fields of {name} name {pointer:?}, which is not a JSON pointer")]
     KeyFields {
         /// The tool.
@@ -154,6 +158,7 @@ pub enum Error {
         pointer: String,
     },
     /// A narrowing that the tool declares is beside terms, has an invalid pointer, or is inside another narrowing.
+    /// Usually a parameter was listed together with the object that it is in.
     #[error(
         "{name} lets approvers narrow {pointer:?}, which is not a JSON pointer of its own, or is beside terms"
     )]
@@ -163,7 +168,7 @@ pub enum Error {
         /// The invalid pointer.
         pointer: String,
     },
-    /// There is no tool of this name.
+    /// There is no tool of this name. Usually it is misspelt, or its upstream is not configured.
     #[error("there is no tool {name:?}")]
     Unknown {
         /// The name that was asked for.

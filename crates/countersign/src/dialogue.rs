@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// A question finds its answer, and nobody waits for a caller who cannot be asked or has gone.
+    /// A question finds its answer, and no call waits for a caller who cannot be asked or has gone.
     #[tokio::test]
     async fn a_question_is_answered_or_ends() {
         let (live, mut said) = Dialogue::new(json!({"elicitation": {}})).line(true);

@@ -88,7 +88,7 @@ pub enum Error {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// The disk is nearly full: the store accepts no more writes until there is room again; reading and verifying go
-    /// on.
+    /// on. Usually old backups or logs fill the same disk.
     #[error(
         "the disk has {free_bytes} bytes left, {needed_bytes} are kept free; nothing is written"
     )]
@@ -98,25 +98,27 @@ pub enum Error {
         /// Bytes that must stay free.
         needed_bytes: u64,
     },
-    /// A bounded store has no room for another key.
+    /// A bounded store has no room for another key. Usually a program keeps a store in memory for longer than a test.
     #[error("the store has its maximum of {limit} keys")]
     Full {
         /// Number of keys that it holds at most.
         limit: usize,
     },
     /// Something that was stored cannot be read back: another program has changed the store, or it is damaged.
+    /// Usually a row was edited in the database.
     #[error("{what} in the store is damaged")]
     Damaged {
         /// Name of what is damaged.
         what: String,
     },
-    /// A legal hold forbids the change.
+    /// A legal hold forbids the change. Usually a dispute about the user is open.
     #[error("the records of this user are under a hold: {reason}")]
     UnderHold {
         /// Reason for the hold, in the words of the operator who placed it.
         reason: String,
     },
     /// A second checkpoint of one size with another root: two histories of one log.
+    /// Usually two copies of one store were both written to.
     #[error("the log has another root at size {size} than the one that was signed")]
     Forked {
         /// The size that both claim.

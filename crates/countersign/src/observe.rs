@@ -98,7 +98,7 @@ pub struct Origin {
     pub call_id: Option<Arc<str>>,
 }
 
-/// Who wrote the arguments, as far as the caller says so: the measure of a model's output is told by both (B19).
+/// The author of the arguments, as far as the caller says so; a model's output is measured by both (B19).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Writer {
     /// The platform of the client: one of those that the contract lists, or `other`.

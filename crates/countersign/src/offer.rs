@@ -32,9 +32,9 @@ pub enum Asked {
     Prompt,
     /// Completions of an argument.
     Complete,
-    /// To be told when a resource changes.
+    /// A subscription to changes of a resource.
     Subscribe,
-    /// To be told no more.
+    /// The end of that subscription.
     Unsubscribe,
 }
 
@@ -121,22 +121,22 @@ pub struct Known {
 
 /// Everything that others offer beside tools.
 pub trait Offers: Send + Sync {
-    /// True if there is nobody who could offer anything.
+    /// True if no upstream could offer anything.
     fn is_empty(&self) -> bool;
 
-    /// True if somebody offers things of this kind.
+    /// True if an upstream offers things of this kind.
     fn has(&self, kind: Listed) -> bool;
 
-    /// The name of whoever offers what a request is about; `None` if nobody does.
+    /// The name of the upstream that offers what a request is about; `None` if none does.
     fn owner(&self, asked: Asked, params: &Value) -> Option<String>;
 
-    /// Everything of a kind, of those servers of which the caller may call a tool. It waits for nobody.
+    /// Everything of a kind, of those servers of which the caller may call a tool. It waits for no server.
     fn list(&self, kind: Listed, tools: &BTreeSet<String>) -> Vec<Value>;
 
     /// Passes a request on.
     fn ask<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Value, Refused>>;
 
-    /// Asks an upstream whether it is there, now and without anybody's credential; `None` if there is none of this name.
+    /// Asks an upstream whether it is there, now and without a user's credential; `None` if there is none of this name.
     fn probe<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Option<Probe>>;
 
     /// What is known of an upstream without asking it; `None` if nothing is, or if there is none of this name.
@@ -145,6 +145,6 @@ pub trait Offers: Send + Sync {
     /// Changes with each change of a list.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// The addresses of resources that somebody has [subscribed](Asked::Subscribe) to, whenever one changes.
+    /// The addresses of resources that a client has [subscribed](Asked::Subscribe) to, whenever one changes.
     fn updates(&self) -> broadcast::Receiver<String>;
 }

@@ -1,7 +1,7 @@
 //! Answers from a recording, for tests and evaluations: nothing is run.
 //!
 //! An [`Executor`](crate::Executor) that is built with a [`Player`] resolves, authorizes, admits and binds a call as always.
-//! Then the recording answers: the call that has the same tool and the same bound arguments. Nobody is asked, no key is
+//! Then the recording answers: the call that has the same tool and the same bound arguments. No user is asked, no key is
 //! taken, no tool runs and no state is written. The record of such a call says that it was answered from a recording.
 //!
 //! A call is matched strictly. Where the same call was answered differently over time, the first one gets the first answer,

@@ -259,7 +259,7 @@ impl Verdict {
 /// Errors of a replay that could not be made at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store failed.
+    /// The store failed. Usually the database cannot be reached, or the disk is full.
     #[error(transparent)]
     Store(#[from] ledger::Error),
     /// There is no such record. Usually the id is mistyped, or belongs to another log.
@@ -268,10 +268,11 @@ pub enum Error {
         /// The id that was asked for.
         id: SnapshotId,
     },
-    /// The credential lacks the scope.
+    /// The credential lacks the scope. Usually the key was made without it.
     #[error("a replay opens payloads and needs the scope {SCOPE}")]
     NotAllowed,
     /// A part of the replay was lost: a target panicked.
+    /// Usually a tool has a defect that the recorded arguments reach.
     #[error("a replay was aborted: {0}")]
     Aborted(#[from] tokio::task::JoinError),
 }

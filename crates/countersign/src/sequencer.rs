@@ -33,7 +33,7 @@ pub use prompt::Prompt;
 /// Errors for which nothing is signed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store failed.
+    /// The store failed. Usually the database cannot be reached, or the disk is full.
     #[error(transparent)]
     Store(#[from] ledger::Error),
     /// The tree does not continue the signed one. Usually an old backup was put back.
@@ -45,10 +45,11 @@ pub enum Error {
     /// The newest checkpoint in the store is not one of this log. Usually the store belongs to another log key.
     #[error("the newest checkpoint in the store is not valid: {0}")]
     Stored(CheckpointError),
-    /// The key cannot sign for this log.
+    /// The key cannot sign for this log. Usually the key in use is that of another log.
     #[error("the checkpoint cannot be signed: {0}")]
     Sign(CheckpointError),
     /// The checkpoint could not be written outside of the store; it is not published before that.
+    /// Usually the disk of the data folder is full, or the folder is not writable.
     #[error("the checkpoint could not be kept outside of the store")]
     NotKept(#[source] BoxError),
 }
@@ -383,7 +384,7 @@ impl Sequencer {
     }
 }
 
-/// The record of something that nobody asked for.
+/// The record of an act that no caller asked for.
 fn entry(clock: &dyn Clock, ids: &dyn IdSource, kind: RecordKind, about: Value) -> Entry {
     let act = Act {
         kind,

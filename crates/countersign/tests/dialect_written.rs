@@ -85,7 +85,7 @@ fn samples_hold_the_calls_that_they_are_named_for() {
     }
 }
 
-/// A format that is told is the only one that is looked for.
+/// A format that the caller names is the only one that is looked for.
 #[test]
 fn a_format_can_be_told() {
     let text =

@@ -245,7 +245,7 @@ async fn placeholders_stand_for_the_values_of_the_caller() {
     run(false, &lines).check(&[wrong(first)], (0, 2, 1)).await;
 }
 
-/// A dry run is answered by a dry run only; what differs is told argument by argument.
+/// A dry run is answered by a dry run only; what differs is listed argument by argument.
 #[tokio::test]
 async fn a_call_that_is_not_recorded_names_what_differs() {
     let lines = [

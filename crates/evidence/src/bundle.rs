@@ -145,12 +145,14 @@ pub struct Earlier {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BundleError {
     /// The file is larger than [`BUNDLE_BYTES_MAX`].
+    /// Usually another file was given in its place, or too many records were exported at once.
     #[error("the bundle has {found} bytes; at most {BUNDLE_BYTES_MAX} are read")]
     TooLarge {
         /// Size in bytes.
         found: usize,
     },
     /// The bundle has no records or more than [`RECORDS_MAX`].
+    /// Usually the file was made by hand or by another program: an export has at least one record.
     #[error("the bundle has {found} records; 1 to {RECORDS_MAX} are read")]
     RecordCount {
         /// Number of records.

@@ -36,6 +36,7 @@ pub struct Checkpoint {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
     /// The note is malformed, or its signature is missing or wrong.
+    /// Usually the file isn't a checkpoint, or the key of another log was given.
     #[error(transparent)]
     Note(#[from] NoteError),
     /// The text of the note is not a checkpoint, usually because the note is about something else.

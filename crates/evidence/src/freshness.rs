@@ -9,9 +9,10 @@ use countersign_contract::evidence::{EvidenceRecord, Link, LinkRole};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FreshnessFault {
     /// The record claims freshness although the call only looked at the linked record.
+    /// Usually another program wrote the record.
     #[error("and does not rest on it")]
     Unexpected,
-    /// A time that has to be compared is malformed.
+    /// A time that has to be compared is malformed. Usually another program wrote the record.
     #[error("with {text:?}, which isn't a time of the form 2026-11-15T12:00:00Z")]
     TimeMalformed {
         /// Text in the claim.
@@ -25,7 +26,7 @@ pub enum FreshnessFault {
         /// End of the window.
         until: String,
     },
-    /// The linked answer has another window than the claim.
+    /// The linked answer has another window than the claim. Usually one of the two records was altered.
     #[error("until {claimed}, and that record says {}", found.as_deref().unwrap_or("nothing"))]
     WindowOther {
         /// End of the window in the claim.

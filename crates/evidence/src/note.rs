@@ -24,7 +24,7 @@ const SIGNATURE_PREFIX: &str = "\u{2014} ";
 /// A fault of a note, a key or a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
-    /// The name of a key is not valid.
+    /// The name of a key is not valid. Usually the name of a log was chosen with a space or a plus in it.
     #[error(
         "the key name {0:?} is not valid: it is empty or has a space, a control character or a plus"
     )]

@@ -51,12 +51,14 @@ pub enum SealError {
         found: usize,
     },
     /// The first byte is an unknown version: a later version sealed the bytes, or they are not sealed.
+    /// Usually an older program reads a newer store.
     #[error("sealed bytes of version {found} are not known; expected {VERSION}")]
     UnknownVersion {
         /// First byte.
         found: u8,
     },
     /// The key or the place is wrong, or the bytes were altered: by design these look alike.
+    /// Usually the keys of another installation are in use.
     #[error("the sealed bytes do not open: wrong key, wrong context or altered")]
     Refused,
 }

@@ -23,6 +23,7 @@ pub const SIZE_MAX: u64 = 1 << 62;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The leaf is not in a tree of this size.
+    /// Usually the proof is asked for before the leaf was sealed, or with the size of an older checkpoint.
     #[error("leaf {index} is not in a tree of {size} leaves")]
     NotInTree {
         /// Index of the leaf.

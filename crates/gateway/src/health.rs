@@ -27,7 +27,7 @@ impl Health {
         self.draining.is_cancelled()
     }
 
-    /// Waits until the server is told to stop, so that endless responses can end.
+    /// Waits until the server begins to stop, so that endless responses can end.
     pub async fn draining(&self) {
         self.draining.cancelled().await;
     }

@@ -284,14 +284,14 @@ impl fmt::Debug for Identity {
 #[derive(Debug, thiserror::Error)]
 pub enum MayNotListen {
     /// The address can be reached from outside and no credential is configured, so every client could call
-    /// everything.
+    /// everything. Usually a first server is started for other machines before its first key is made.
     #[error("{address} can be reached by other machines, but no credential is configured")]
     NoCredential {
         /// Address to listen on.
         address: SocketAddr,
     },
     /// The address can be reached from outside and anonymous access is allowed: clients behind a proxy would
-    /// count as local programs.
+    /// count as local programs. Usually `--allow-anonymous-loopback` was left from a try on one machine.
     #[error("{address} can be reached by other machines, so every caller needs a credential")]
     Anonymous {
         /// Address to listen on.

@@ -108,7 +108,7 @@ impl CatalogView {
         }
     }
 
-    /// Puts other rules in force. Clients that listen are told that their list may have changed.
+    /// Puts other rules in force. Clients that listen get a notification that their list may have changed.
     pub fn replace(&self, rules: OfferRules) {
         if **self.rules.load() == rules {
             return;

@@ -1,9 +1,9 @@
-//! The operator: whoever works on this machine with the account that the server runs as.
+//! The operator: the person who works on this machine with the account that the server runs as.
 //!
 //! The operator comes in by a socket in the data folder ([`socket`]), where the system says which account is on the
 //! other side. Where there is no such socket, both sides prove over TCP that they know a secret in the data folder
 //! ([`proof`]); the secret itself is never sent. What only the operator may ask for is under `/v1/operator`
-//! ([`desk`]), and does not exist for anybody else.
+//! ([`desk`]), and does not exist for other callers.
 
 use std::fmt;
 use std::sync::Arc;

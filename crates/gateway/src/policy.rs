@@ -388,7 +388,7 @@ enum Ground {
     UnlistedAgent,
     /// A `[[tools]]` entry whose scopes the principal does not hold.
     Scopes(usize),
-    /// The tool changes something, and the principal acts for nobody.
+    /// The tool changes something, and the principal acts for no user.
     NoUser,
 }
 

@@ -105,6 +105,7 @@ pub enum Error {
     #[error("the log filter cannot be changed: {0}")]
     Changed(#[from] reload::Error),
     /// Another library has already set up the log of this process.
+    /// Usually a program that embeds the gateway has its own subscriber.
     #[error("the log of this process is set up already")]
     Taken(#[from] TryInitError),
     /// Traces cannot be sent to this address, usually because it is not an HTTP URL.
@@ -115,7 +116,7 @@ pub enum Error {
         /// Cause.
         reason: String,
     },
-    /// The share of traces is not a number from 0 to 1.
+    /// The share of traces is not a number from 0 to 1. Usually it was written in percent.
     #[error("the share of traces is a number from 0 to 1")]
     SampleRatio,
 }

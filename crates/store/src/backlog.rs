@@ -1,5 +1,5 @@
 //! The backlog: records that were taken from callers and are not durable yet. It is bounded in bytes and in age, because
-//! whoever is answered meanwhile is told the name of a record that may never be kept.
+//! callers who are answered meanwhile get the name of a record that may never be kept.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

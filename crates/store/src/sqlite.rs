@@ -4,7 +4,7 @@
 //!   callers ──── look-ups ────► readers ───────────────────────────┐
 //!      │                                                           ▼
 //!      ├──── claim, commit ──────────────────► writer ──────► database file
-//!      └──── records nobody waits for ─► sealer ─┘  one transaction for all that waits
+//!      └──── records without a wait   ─► sealer ─┘  one transaction for all that waits
 //! ```
 //!
 //! - `writer`: one thread, group commit; `sealer`: records off the callers' path; `checkpointer`:

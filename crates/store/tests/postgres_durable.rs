@@ -35,7 +35,7 @@ async fn change(client: &Client, setting: &str, value: &str) {
     .await;
 }
 
-/// A19: a commit waits for the disk, also after somebody has told the server otherwise, on connections that are open and on
+/// A19: a commit waits for the disk, also after the server was set otherwise, on connections that are open and on
 /// new ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_is_durable_whatever_the_server_says() {

@@ -55,7 +55,8 @@ fn link_complaint(folder: &Path, text: &str, target: &str) -> Option<String> {
     let name = text
         .strip_prefix('`')
         .and_then(|text| text.strip_suffix('`'))?;
-    let is_test = path.extension().is_some_and(|own| own == "rs") && target.contains("/tests/");
+    let is_test = path.extension().is_some_and(|own| own == "rs")
+        && (target.contains("/tests/") || target.ends_with("/tests.rs"));
     if !is_test {
         return None;
     }
@@ -98,6 +99,163 @@ fn a_dead_link_and_a_missing_test_are_found() {
             "crates/testkit/tests/docs.rs has no test b"
         ]
     );
+}
+
+/// Beginnings of a page that say what its reader can do or find afterwards.
+const OPENINGS: [&str; 2] = ["After this page ", "Read this page to "];
+
+/// True if the first paragraph under the title says what the page is for.
+fn opens_with_its_use(page: &str) -> bool {
+    let paragraphs = page.split("\n\n").skip(1);
+    let first = paragraphs
+        .into_iter()
+        .find(|text| !text.starts_with("<!--"));
+    first.is_some_and(|text| OPENINGS.iter().any(|opening| text.starts_with(opening)))
+}
+
+/// P1: a guide says first what its reader can do after it. The index says what each guide is for.
+#[test]
+fn guides_open_with_their_use() {
+    let mut guides = 0;
+    let mut complaints = Vec::new();
+    let folder = root().join("docs");
+    for entry in folder.read_dir().expect("there are guides").flatten() {
+        let path = entry.path();
+        let is_guide = path.extension().is_some_and(|extension| extension == "md");
+        if !is_guide || path.ends_with("README.md") {
+            continue;
+        }
+        guides += 1;
+        let page = std::fs::read_to_string(&path).expect("pages are UTF-8");
+        if !opens_with_its_use(&page) {
+            complaints.push(path.display().to_string());
+        }
+    }
+    assert!(guides > 30, "{guides} guides");
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(opens_with_its_use(
+        "# A\n\n<!-- b -->\n\nAfter this page you can c.\n"
+    ));
+    assert!(!opens_with_its_use(
+        "# A\n\nThis page is about c.\n\nAfter this page d.\n"
+    ));
+}
+
+/// The first page of the repository, in each language.
+const READMES: [&str; 2] = ["README.md", "README.zh-CN.md"];
+
+/// The parts of a page that do not depend on its language.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Shape {
+    /// Level of each heading, and the number of blocks, rows and links below it.
+    sections: Vec<Section>,
+}
+
+/// The parts of a page below one heading.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Section {
+    level: usize,
+    /// The fenced blocks, with what is in them.
+    blocks: Vec<String>,
+    /// Number of columns of each row of a table.
+    rows: Vec<usize>,
+    /// Targets of the links and pictures, in the order of the page.
+    targets: Vec<String>,
+}
+
+impl Shape {
+    fn of(page: &str) -> Self {
+        let mut shape = Self::default();
+        let mut section = Section::default();
+        let mut block: Option<String> = None;
+        for line in page.lines() {
+            if line.starts_with("```") {
+                match block.take() {
+                    Some(text) => section.blocks.push(text),
+                    None => block = Some(format!("{line}\n")),
+                }
+            } else if let Some(text) = &mut block {
+                text.push_str(line);
+                text.push('\n');
+            } else if line.starts_with('#') {
+                shape.sections.push(std::mem::take(&mut section));
+                section.level = line.bytes().take_while(|byte| *byte == b'#').count();
+            } else {
+                if line.starts_with('|') {
+                    section.rows.push(line.matches('|').count());
+                }
+                let targets = links(line).into_iter().map(|(_, to)| to.to_owned());
+                section.targets.extend(targets);
+            }
+        }
+        shape.sections.push(section);
+        shape
+    }
+}
+
+/// Returns the first part of two pages that differs; `None` if one is a translation of the other.
+fn difference(one: &str, other: &str) -> Option<String> {
+    let (one, other) = (Shape::of(one), Shape::of(other));
+    let pairs = one.sections.iter().zip(&other.sections).enumerate();
+    for (number, (one, other)) in pairs {
+        let what = match () {
+            () if one.level != other.level => "the level of the heading",
+            () if one.blocks.len() != other.blocks.len() => "the number of code blocks",
+            () if one.blocks != other.blocks => "a code block",
+            () if one.rows != other.rows => "the rows or columns of a table",
+            () if one.targets != other.targets => "a link",
+            () => continue,
+        };
+        return Some(format!("{what} in section {number}: {one:?} and {other:?}"));
+    }
+    let counts = (one.sections.len(), other.sections.len());
+    (counts.0 != counts.1).then(|| format!("the number of headings: {counts:?}"))
+}
+
+/// P1: a reader of either language gets the same commands, tables and links, and both pages stay short.
+#[test]
+fn the_readmes_say_the_same() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).expect("it is there");
+    let [english, chinese] = READMES.map(read);
+    assert_eq!(difference(&english, &chinese), None);
+    for (name, page) in READMES.into_iter().zip([&english, &chinese]) {
+        assert!(page.lines().count() < 250, "{name} is too long");
+        // Before the first heading below the title: for whom it is, and its status.
+        let opening = page.split("\n## ").next().unwrap_or_default();
+        let bold = opening.lines().filter(|line| line.starts_with("**"));
+        assert_eq!(bold.count(), 2, "{name} opens with two lines in bold");
+    }
+}
+
+#[test]
+fn a_translation_with_a_gap_is_found() {
+    let page = "# A\n[b](b.md)\n```sh\nrun\n```\n## C\n| a | b |\n|---|---|\n";
+    assert_eq!(difference(page, page), None);
+    assert_eq!(difference(page, &page.replace("# A", "# 甲")), None);
+    for (from, to, complaint) in [
+        ("## C\n", "", "the rows or columns of a table in section 1"),
+        ("## C", "### C", "the level of the heading in section 2"),
+        ("run", "ran", "a code block in section 1"),
+        (
+            "```sh\nrun\n```\n",
+            "",
+            "the number of code blocks in section 1",
+        ),
+        (
+            "|---|---|\n",
+            "",
+            "the rows or columns of a table in section 2",
+        ),
+        ("(b.md)", "(c.md)", "a link in section 1"),
+        (
+            "|---|---|\n",
+            "|---|---|\n## D\n",
+            "the number of headings: (3, 4)",
+        ),
+    ] {
+        let found = difference(page, &page.replacen(from, to, 1)).unwrap_or_default();
+        assert!(found.starts_with(complaint), "{from:?}: {found}");
+    }
 }
 
 /// Rows that a page should have and has not.

@@ -431,8 +431,7 @@ fn source_complaints(path: &Path, source: &str) -> Vec<String> {
 
 #[test]
 fn source_files_say_what_they_are_for_and_hide_nothing() {
-    let mut files = files_under(&root().join("crates"), "rs");
-    files.extend(files_under(&root().join("xtask"), "rs"));
+    let files = sources();
     assert!(
         files
             .iter()
@@ -477,6 +476,281 @@ fn a_hidden_test_and_a_hole_are_found() {
     );
     let good = Path::new("crates/a/src/lib.rs");
     assert_eq!(source_complaints(good, "//! What it is for.\n"), [""; 0]);
+}
+
+/// Words that hide who or what is meant. A role (caller, operator, approver, user, tool author) or `None if` says it.
+const RIDDLES: [&str; 10] = [
+    "somebody",
+    "nobody",
+    "whoever",
+    "anybody",
+    "everybody",
+    "none where",
+    "is told",
+    "are told",
+    "be told",
+    "a text",
+];
+
+/// Uses of those words that are right.
+const PLAIN: [(&str, &str); 2] = [
+    ("told apart", "distinguished"),
+    ("everybody.rs", "the name of a file"),
+];
+
+/// First words of a doc comment that make its reader wait for the name of the thing.
+const QUESTIONS: [&str; 6] = ["What", "Whether", "Who", "Whose", "Where", "How"];
+
+/// Largest share of doc comments that may open with one of them, in percent.
+const QUESTIONS_MAX: usize = 2;
+
+/// Kinds of text, by the words that are wrong in it.
+#[derive(Clone, Copy)]
+enum Prose {
+    /// A page, or the words of the console: a string is not called a text.
+    Page,
+    /// Comments and messages of programs: `a text` may be that of a model.
+    Program,
+}
+
+/// Returns the first word of the list in a line, outside of code between backticks.
+fn riddle(line: &str, prose: Prose) -> Option<&'static str> {
+    let outside = line.split('`').step_by(2);
+    let mut text = outside.collect::<Vec<_>>().join("`").to_lowercase();
+    for (right, _) in PLAIN {
+        text = text.replace(right, "");
+    }
+    let is_word = |start: usize, end: usize| {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        let before = text.get(..start).and_then(|text| text.chars().next_back());
+        let after = text.get(end..).and_then(|text| text.chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    };
+    let is_there = |word: &&str| {
+        let mut found = text.match_indices(word);
+        found.any(|(start, _)| is_word(start, start + word.len()))
+    };
+    let is_wrong = |word: &&str| matches!(prose, Prose::Page) || *word != "a text";
+    RIDDLES.into_iter().filter(is_wrong).find(is_there)
+}
+
+/// The line of a source that is a doc comment, without its mark.
+fn doc_comment(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.strip_prefix("///")
+        .or_else(|| line.strip_prefix("//!"))
+}
+
+/// The doc comments of items of a source: the first line of each.
+fn openings(source: &str) -> impl Iterator<Item = &str> {
+    let lines = source.lines().map(str::trim_start);
+    let before = std::iter::once("").chain(lines.clone());
+    let first =
+        |(before, line): (&str, &'_ str)| !before.starts_with("///") && line.starts_with("///");
+    before
+        .zip(lines)
+        .filter(move |pair| first(*pair))
+        .map(|(_, line)| line.trim_start_matches('/').trim_start())
+}
+
+/// True if a doc comment opens with a question instead of a name or a verb.
+fn is_question(opening: &str) -> bool {
+    let first = opening.split(|c: char| !c.is_alphanumeric()).next();
+    first.is_some_and(|word| QUESTIONS.contains(&word))
+}
+
+/// The parts of a line that are between double quotes.
+fn quoted(line: &str) -> String {
+    line.split('"')
+        .skip(1)
+        .step_by(2)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Pages, words of the console, help and comments name the role that is meant.
+#[test]
+fn texts_name_who_is_meant() {
+    let mut complaints = Vec::new();
+    let mut check = |path: &Path, number: usize, line: &str, prose: Prose| {
+        if let Some(word) = riddle(line, prose) {
+            let path = path.strip_prefix(root()).unwrap_or(path).display();
+            complaints.push(format!("{path}:{}: `{word}` in: {line}", number + 1));
+        }
+    };
+    let mut pages = files_under(&root().join("docs"), "md");
+    pages.push(root().join("README.md"));
+    pages.push(root().join("crates/console/src/words/en.rs"));
+    assert!(pages.len() > 60, "{} pages", pages.len());
+    for page in pages {
+        let text = std::fs::read_to_string(&page).expect("pages are UTF-8");
+        for (number, line) in text.lines().enumerate() {
+            check(&page, number, line, Prose::Page);
+        }
+    }
+    // Help and messages: what the commands print, and every string in their sources.
+    for page in files_under(&root().join("crates/cli/tests/cmd"), "md") {
+        let text = std::fs::read_to_string(&page).expect("pages are UTF-8");
+        for (number, line) in text.lines().enumerate() {
+            check(&page, number, line, Prose::Program);
+        }
+    }
+    for file in sources() {
+        let source = std::fs::read_to_string(&file).expect("sources are UTF-8");
+        let is_cli = file.starts_with(root().join("crates/cli/src"));
+        // This list is of such words.
+        let is_list = file.ends_with("testkit/tests/tidy.rs");
+        for (number, line) in source.lines().enumerate().filter(|_| !is_list) {
+            match doc_comment(line) {
+                Some(comment) => check(&file, number, comment, Prose::Program),
+                None if is_cli => check(&file, number, &quoted(line), Prose::Program),
+                None => {}
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// A doc comment names the thing first. A few that fit no other form are allowed.
+#[test]
+fn doc_comments_name_the_thing_first() {
+    let (mut all, mut questions) = (0, Vec::new());
+    for file in sources() {
+        let source = std::fs::read_to_string(&file).expect("sources are UTF-8");
+        for opening in openings(&source) {
+            all += 1;
+            if is_question(opening) {
+                questions.push(format!("{}: {opening}", file.display()));
+            }
+        }
+    }
+    assert!(all > 10_000, "{all} doc comments");
+    let (share, found) = (questions.len() * 100, questions.join("\n"));
+    assert!(
+        share < all * QUESTIONS_MAX,
+        "{} of {all} doc comments open with a question:\n{found}",
+        questions.len()
+    );
+}
+
+#[test]
+fn a_riddle_is_found() {
+    for (line, word) in [
+        ("/// Somebody asks.", Some("somebody")),
+        ("None where it is empty", Some("none where")),
+        ("the caller is told so", Some("is told")),
+        ("| a | nobody |", Some("nobody")),
+        ("they are told apart by it", None),
+        ("see [`names_nobody`](a.rs) and `nobody`", None),
+        ("busybodynobodyx", None),
+        ("a text is split", Some("a text")),
+        ("a texture", None),
+    ] {
+        assert_eq!(riddle(line, Prose::Page), word, "{line}");
+    }
+    assert_eq!(riddle("a text of a model", Prose::Program), None);
+    assert_eq!(quoted(r#"say("nobody", x, "b")"#), "nobody b");
+    let source = "/// What it is.\n/// Where.\nstruct A {\n    /// Whatever else.\n    b: B,\n    /// How many.\n}\n";
+    let found: Vec<&str> = openings(source).collect();
+    assert_eq!(found, ["What it is.", "Whatever else.", "How many."]);
+    assert_eq!(
+        found.into_iter().map(is_question).collect::<Vec<_>>(),
+        [true, false, true]
+    );
+}
+
+/// Words with which a doc comment leads from an error to its cause.
+const CAUSES: [&str; 7] = [
+    "usually", "because", "if", "when", "after", "such as", "a bug",
+];
+
+/// A documented variant of an error.
+#[derive(Debug, PartialEq, Eq)]
+struct Variant {
+    name: String,
+    comment: String,
+}
+
+impl Variant {
+    fn says_its_cause(&self) -> bool {
+        let text = format!(" {} ", self.comment.to_lowercase());
+        let text = text.replace(|c: char| !c.is_alphanumeric(), " ");
+        CAUSES
+            .iter()
+            .any(|word| text.contains(&format!(" {word} ")))
+    }
+}
+
+/// The documented variants of the errors (enums that derive `thiserror::Error`) of a source that is formatted.
+fn error_variants(source: &str) -> Vec<Variant> {
+    let mut variants = Vec::new();
+    let (mut is_error, mut inside) = (false, false);
+    let mut comment = String::new();
+    for line in source.lines() {
+        let is_derive = line.starts_with("#[derive(") && line.contains("Error");
+        match line {
+            _ if is_derive => is_error = true,
+            "}" => (is_error, inside) = (false, false),
+            _ if line.contains("enum ") && !line.starts_with(' ') => inside = is_error,
+            _ if line.contains("struct ") && !line.starts_with(' ') => is_error = false,
+            _ => {}
+        }
+        let Some(member) = line.strip_prefix("    ").filter(|_| inside) else {
+            continue;
+        };
+        if let Some(text) = member.strip_prefix("/// ") {
+            comment = comment + text + " ";
+        } else if member.starts_with(|c: char| c.is_ascii_uppercase()) {
+            let name = member.split(|c: char| !c.is_alphanumeric()).next();
+            let comment = std::mem::take(&mut comment).trim_end().to_owned();
+            if !comment.is_empty() {
+                let name = name.unwrap_or_default().to_owned();
+                variants.push(Variant { name, comment });
+            }
+        }
+    }
+    variants
+}
+
+/// The doc comment of an error says what usually causes it.
+#[test]
+fn errors_say_what_causes_them() {
+    let (mut all, mut complaints) = (0, Vec::new());
+    for file in sources() {
+        if file.components().any(|part| part.as_os_str() == "tests") {
+            continue;
+        }
+        let source = std::fs::read_to_string(&file).expect("sources are UTF-8");
+        for variant in error_variants(&source) {
+            all += 1;
+            if !variant.says_its_cause() {
+                let Variant { name, comment } = variant;
+                complaints.push(format!("{}: {name}: {comment}", file.display()));
+            }
+        }
+    }
+    assert!(all > 300, "{all} variants");
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn an_error_without_a_cause_is_found() {
+    let source = "#[derive(Debug, thiserror::Error)]\npub enum Error {\n    /// It is away.\n    /// Usually its file\n    /// was deleted.\n    \
+                  #[error(\"away\")]\n    Away {\n        /// The name.\n        name: Name,\n    },\n    /// It is wrong.\n    Wrong,\n    Bare,\n}\n\
+                  #[derive(Debug)]\nenum Other {\n    /// One.\n    One,\n}\n";
+    let found = error_variants(source);
+    let named: Vec<(&str, bool)> = found
+        .iter()
+        .map(|variant| (variant.name.as_str(), variant.says_its_cause()))
+        .collect();
+    assert_eq!(named, [("Away", true), ("Wrong", false)]);
+}
+
+/// Every Rust source of the workspace.
+fn sources() -> Vec<PathBuf> {
+    let mut files = files_under(&root().join("crates"), "rs");
+    files.extend(files_under(&root().join("xtask"), "rs"));
+    files
 }
 
 fn root() -> PathBuf {

@@ -41,7 +41,7 @@ pub struct Clocks {
     pub lost: u32,
     /// Calls that ran a second time under their key.
     pub doubled: u32,
-    /// Answers that nobody expects, and a log that does not verify.
+    /// Unexpected answers, and a log that does not verify.
     pub wrong: u32,
     /// Jumps that the store did not tell of, or in spite of which something was removed.
     pub unnoticed: u32,

@@ -20,7 +20,7 @@ use crate::worker::{MASTER, open};
 /// The one who dies, and when. It happens once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Act {
-    /// Nobody.
+    /// No process is killed.
     Nothing,
     /// The caller, when its request has arrived and nothing is done.
     CallerBefore,

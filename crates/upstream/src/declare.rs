@@ -23,7 +23,7 @@ pub(crate) const SELECT: &str = "select";
 /// An entry cannot be made into a declaration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Undeclared {
-    /// The name is not a valid tool name.
+    /// The name is not a valid tool name. Usually it has a space or another character that names do not have.
     #[error(transparent)]
     Name(#[from] InvalidId),
     /// A setting of an argument does not fit the schema, usually because the argument is misspelt.

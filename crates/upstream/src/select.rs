@@ -38,22 +38,24 @@ pub struct Filter {
 /// A filter is not valid, or does not fit an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// The text is longer than a filter may be.
+    /// The text is longer than a filter may be. Usually a model has written data in place of a filter.
     #[error("it has more than {FILTER_BYTES_MAX} bytes")]
     TooLong,
-    /// The text is not a jq filter.
+    /// The text is not a jq filter. Usually a bracket or a quote is missing.
     #[error("it is not a jq filter: near {near:?}")]
     Syntax {
         /// The text from the mistake on.
         near: String,
     },
     /// It names a function that does not exist, or that cannot be used here.
+    /// Usually it is a function of jq that reads files, the environment or the clock.
     #[error("{name} cannot be used here")]
     NotHere {
         /// The function or operator.
         name: String,
     },
     /// It enlarges its input too often.
+    /// Usually it joins many filters with commas, each of which gives several results.
     #[error("it is too complicated: use fewer commas, operators and pipes")]
     TooComplex,
     /// It failed on the answer, usually because a value has another type than it expects.

@@ -51,7 +51,7 @@ pub struct Upstreams {
     witness: OnceLock<Arc<dyn Witness>>,
 }
 
-/// Most changes of resources that wait for somebody who has subscribed.
+/// Maximum number of changed resources that wait for a subscriber.
 const UPDATES_MAX: usize = 256;
 
 impl Upstreams {
@@ -256,13 +256,13 @@ fn pins_of(manifest: &Manifest, folder: &Path) -> Result<Pins, ServiceError> {
 /// Definitions cannot be approved.
 #[derive(Debug, thiserror::Error)]
 pub enum ApproveError {
-    /// The configuration has no MCP server of this name.
+    /// The configuration has no MCP server of this name. Usually the name is misspelt, or is that of an HTTP service.
     #[error("there is no MCP server {0:?} in the configuration")]
     NoServer(String),
     /// The server does not list its tools, usually because it is down.
     #[error(transparent)]
     NotListed(#[from] NotListed),
-    /// The file of the pins cannot be read or written.
+    /// The file of the pins cannot be read or written. Usually it belongs to another account, or the disk is full.
     #[error(transparent)]
     Pins(#[from] PinsError),
 }

@@ -1,6 +1,6 @@
 //! `countersign-verify`: checks an evidence bundle offline, without a store and without a network.
 //!
-//! Whoever is to believe the outcome has to be able to read what checks it, so this file only reads
+//! A person who is to believe the outcome has to be able to read the checks, so this file only reads
 //! files and prints; every check is in `countersign-evidence`, and `docs/evidence-format.md` says
 //! which there are.
 
@@ -230,7 +230,7 @@ fn row(record: &RecordReport) -> [String; 9] {
     ]
 }
 
-/// Texts come from models and from whoever made the bundle: nothing of them may steer a terminal.
+/// Texts come from models and from the maker of the bundle: nothing of them may steer a terminal.
 fn plain(text: &str) -> String {
     text.chars()
         .flat_map(|c| {

@@ -140,7 +140,7 @@ impl Coercer<'_, '_> {
         self.placed(member, outcome)
     }
 
-    /// Treats an optional member that cannot be read as absent, because the tool asked to be told about it.
+    /// Treats an optional member that cannot be read as absent, because the tool asked for a warning instead of a refusal.
     fn tell(&mut self, member: NodeId, why: TrailId) -> (Fate, TrailId, Cost) {
         let code = IssueCode::OptionalUnreadable;
         let node = self.tree.node(member);

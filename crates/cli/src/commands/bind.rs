@@ -214,7 +214,7 @@ impl Bind {
     }
 }
 
-/// The mistake of everybody's first minute is to give the text without `--args`.
+/// The usual mistake of a new user is to give the text without `--args`.
 fn only_stdin(word: &str) -> Result<String, String> {
     match word {
         "-" => Ok(word.to_owned()),

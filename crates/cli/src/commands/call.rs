@@ -49,7 +49,7 @@ pub(crate) struct Call {
     #[arg(value_name = "TOOL")]
     tool: String,
 
-    /// Nothing stands here; who puts the arguments here is told where they go.
+    /// Nothing stands here; arguments that are put here are refused with their right place.
     #[arg(hide = true, value_name = "TEXT", value_parser = misplaced)]
     misplaced: Option<Infallible>,
 

@@ -1,4 +1,4 @@
-//! `countersign case`: everything about one order, call or record, for somebody who is no engineer.
+//! `countersign case`: everything about one order, call or record, for readers who are not engineers.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -260,7 +260,7 @@ fn write_story(terminal: &mut Terminal, story: &Story) -> Result<(), Failure> {
         )?;
     }
     if story.looks.is_empty() {
-        writeln!(out, "  nobody")?;
+        writeln!(out, "  no one")?;
     }
     for note in &story.notes {
         terminal.say(format_args!("note: {note}"))?;

@@ -14,7 +14,7 @@ use crate::terminal::Terminal;
 
 /// Print a sign-in link for the console of the running server
 ///
-/// The link works once, within ten minutes. It signs in as the operator, so give it to nobody else.
+/// The link works once, within ten minutes. It signs in as the operator, so do not pass it on.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -49,7 +49,7 @@ pub(crate) struct Demo {
     #[arg(long)]
     keep: bool,
 
-    /// The demo has a store of its own; who names one is told so.
+    /// The demo has a store of its own, and refuses another one.
     #[arg(long, hide = true)]
     store: Option<StoreAddress>,
 

@@ -284,7 +284,7 @@ impl Operation for Open {
             }
             Content::Pruned => return refuse("its payload was deleted when its retention ended"),
             Content::Erased => {
-                return refuse("its user was erased, so nobody can read the payload any more");
+                return refuse("its user was erased, so the payload cannot be read any more");
             }
         }
         if let Some(access) = opened.access {

@@ -203,7 +203,7 @@ pub(crate) struct Asked {
 impl Operation for Asked {
     const NAME: &'static str = "top";
 
-    /// Writes a [`Snapshot`], whoever reads.
+    /// Writes a [`Snapshot`] for a terminal or for programs.
     fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let mut snapshot = Snapshot {
             at: place.clock.now().to_string(),

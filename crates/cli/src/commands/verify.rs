@@ -249,7 +249,7 @@ impl Asked {
         place.wait(report)?.map_err(archive_failed)
     }
 
-    /// Returns the progress of an interrupted run of the same kind; `None` unless `--resume` asks for it, because anybody who can change
+    /// Returns the progress of an interrupted run of the same kind; `None` unless `--resume` asks for it, because a program that can change
     /// the store may have changed it since, or have written that file. A run that had found faults begins anew, because it has to name
     /// them.
     fn saved(&self, folder: &Folder) -> Result<Option<Progress>, Failure> {

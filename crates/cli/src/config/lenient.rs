@@ -1,6 +1,6 @@
 //! A configuration with mistakes, for commands that do not need the part where they are.
 //!
-//! An operator must be able to answer an approval, revoke a key or verify the log while somebody edits the file. A
+//! An operator must be able to answer an approval, revoke a key or verify the log while the file is being edited. A
 //! running server has a configuration of its own, so a command beside it needs the data folder only. A command alone
 //! also needs the keys and the times for which data is kept. A mistake in those parts stops it: a command that guesses
 //! its data folder would work on the wrong data.
@@ -24,7 +24,7 @@ pub(crate) struct Flawed {
     pub(crate) document: Option<Document>,
     /// All mistakes; at least one.
     pub(crate) mistakes: Vec<Mistake>,
-    /// True if nobody can tell which section was meant: an unknown one, or text outside of any.
+    /// True if the section that was meant is unclear: an unknown one, or text outside of any.
     is_unclear: bool,
 }
 

@@ -73,7 +73,7 @@ impl Desk {
         json!({"cart_id": self.cart, "sku": sku, "quantity": quantity})
     }
 
-    /// A browser in which somebody has signed in.
+    /// A browser in which a person has signed in.
     fn browser(&self, key: &str) -> Browser {
         let browser = Browser::start((1280, 1000), false);
         browser.open(&format!("{}/approvals", self.world.url));
@@ -194,7 +194,7 @@ fn several_are_answered_at_once() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
-/// A13: questions of another shape, questions that nobody chose, and another rendering than the one that was shown are not answered together.
+/// A13: questions of another shape, questions that were not chosen, and another rendering than the one that was shown are not answered together.
 #[test]
 fn only_what_was_shown_is_answered_together() {
     let desk = Desk::open();

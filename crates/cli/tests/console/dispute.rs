@@ -1,4 +1,4 @@
-//! A dispute: from an order to its payment, for somebody who is no engineer, and as one file that a stranger verifies.
+//! A dispute: from an order to its payment, for readers who are not engineers, and as one file that a stranger verifies.
 
 use std::io::{Cursor, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -92,8 +92,8 @@ fn json_of(world: &World, words: &[&str]) -> Value {
     serde_json::from_str(&world.run(&[words, &["--json"]].concat())).unwrap()
 }
 
-/// N5, F10: an order leads to what it rests on, to the payment, to the question and the answer, and to whoever looked; nothing
-/// sealed is told without a reason. Records of other tools make a case as well.
+/// N5, F10: an order leads to what it rests on, to the payment, to the question and the answer, and to the people who looked; nothing
+/// sealed is shown without a reason. Records of other tools make a case as well.
 #[test]
 fn an_order_is_told_from_quote_to_payment() {
     let world = World::start(&[]);
@@ -229,7 +229,7 @@ fn other_tools_make_a_case(world: &World) {
     );
 }
 
-/// N5: the page tells it in both languages, opens nothing without a reason and a right, and names no order of somebody else.
+/// N5: the page tells it in both languages, opens nothing without a reason and a right, and names no order of another user.
 #[test]
 fn the_page_of_a_case_is_for_people() {
     let world = World::start(&[]);
@@ -240,7 +240,7 @@ fn the_page_of_a_case_is_for_people() {
     assert!(page.len() <= 100_000, "{} bytes", page.len());
     assert!(
         page.contains("Preparation of the payment")
-            && page.contains("Nobody has opened")
+            && page.contains("No person has opened")
             && !page.contains("EUR ")
     );
     let (head, chinese) =
@@ -396,7 +396,7 @@ fn the_page_has_it_behind_a_button(world: &World, order: &str, folder: &Path, ke
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
-/// Unpacks a case, as whoever gets it does; gives the folder in it.
+/// Unpacks a case, as its recipient does; returns the folder in it.
 fn unpacked(file: &Path, to: &Path) -> std::path::PathBuf {
     let bytes = std::fs::read(file).unwrap();
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();

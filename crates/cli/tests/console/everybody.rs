@@ -1,4 +1,4 @@
-//! Pages for everybody: nothing serious for those who cannot see or do not use a mouse.
+//! Accessible pages: nothing serious for those who cannot see or do not use a mouse.
 
 use std::path::PathBuf;
 
@@ -128,7 +128,7 @@ fn the_keyboard_is_enough() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
-/// B17: a list of calls that somebody looks at often has a name in their browser.
+/// B17: a list of calls that a person looks at often has a name in their browser.
 #[test]
 fn views_are_saved() {
     let world = World::start(&[]);

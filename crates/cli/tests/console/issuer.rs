@@ -184,7 +184,7 @@ fn a_person_signs_in_at_the_issuer() {
     assert_eq!(person.get("/").0.status, 200);
 }
 
-/// B20: nobody gets in with a token that was made for another sign-in, another client, another server or an agent; and nobody is led to another site.
+/// B20: no person gets in with a token that was made for another sign-in, another client, another server or an agent; and no browser is led to another site.
 #[test]
 fn what_does_not_fit_is_refused() {
     let issuer = Issuer::start();
@@ -254,7 +254,7 @@ fn a_session_lives_as_long_as_the_issuer_lets_it() {
     assert_eq!(person.get("/docs").0.status, 303, "it has ended for good");
 }
 
-/// B20: the same in a real browser, in which the issuer is another site; whoever declines there is told so.
+/// B20: the same in a real browser, in which the issuer is another site; a person who declines there reads so.
 #[test]
 fn a_browser_goes_to_the_issuer_and_back() {
     let issuer = Issuer::start();
@@ -279,7 +279,7 @@ fn a_browser_goes_to_the_issuer_and_back() {
     browser.until("location.pathname === '/sign-in'");
 }
 
-/// A configuration that would let nobody in, or would take people for agents, is refused at the start and by `lint`.
+/// A configuration that would let no person in, or would take people for agents, is refused at the start and by `lint`.
 #[test]
 fn a_sign_in_that_cannot_work_is_refused() {
     let rule = |clients: &str| {

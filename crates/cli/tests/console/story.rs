@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::browser::Browser;
 use super::world::{Person, World};
 
-/// B17: the calls of a session as a tree and a line of time, while it runs; nobody sees the session of somebody else.
+/// B17: the calls of a session as a tree and a line of time, while it runs; no user sees the session of another.
 #[test]
 fn a_session_is_seen_while_it_runs() {
     let world = World::start(&[]);
@@ -69,7 +69,7 @@ fn a_call_is_edited_and_tried_again() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
-/// A18, B17: sealed content that somebody has changed in the store is shown as broken.
+/// A18, B17: sealed content that was changed in the store is shown as broken.
 #[test]
 fn tampered_evidence_is_shown_as_broken() {
     let world = World::start(&[]);
@@ -104,7 +104,7 @@ fn tampered_evidence_is_shown_as_broken() {
     browser.until("document.querySelectorAll('#differences tbody tr').length > 0");
 }
 
-/// B17: errors are told by code, tool and version, with since when; an upstream is asked whether it is there.
+/// B17: errors are grouped by code, tool and version, with since when; an upstream is asked whether it is there.
 #[test]
 fn what_fails_is_grouped() {
     let world = World::configured(

@@ -86,7 +86,7 @@ impl World {
         self.folder.path().join("data").join(name)
     }
 
-    /// The same server again, after its store was changed while nobody used it.
+    /// The same server again, after its store was changed while it was not in use.
     pub(crate) fn restarted(mut self, change: impl FnOnce(&std::path::Path)) -> Self {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -27,7 +27,7 @@ pub struct ConfirmationItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfirmationKind {
-    /// Duties and taxes may come out otherwise, or are paid to somebody else.
+    /// Duties and taxes may come out otherwise, or are paid to another party.
     TaxUncertainty,
     /// Customs declaration.
     CustomsFields,

@@ -148,7 +148,7 @@ fn text(order: &DraftOrder, state: OrderState, locale: Option<&str>) -> Vec<Stri
         ),
         OrderState::Locked => words.say("Price and items are held.", "价格和库存已锁定。"),
         OrderState::IntentCreated => words.say(
-            "Ready to be paid for by you; nobody else can.",
+            "Ready to be paid for, by you only.",
             "等待您本人付款；他人无法代付。",
         ),
         OrderState::Expired => words.say("This order has expired.", "该订单已过期。"),

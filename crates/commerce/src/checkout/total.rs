@@ -19,11 +19,11 @@ pub struct Breakdown {
     pub items: Money,
     /// Their way.
     pub shipping: Money,
-    /// Customs duty, whoever pays it.
+    /// Customs duty, whether buyer or seller pays it.
     pub duty: Money,
-    /// VAT, GST or sales tax, whoever pays it.
+    /// VAT, GST or sales tax, whether buyer or seller pays it.
     pub tax: Money,
-    /// Clearance fees of carriers and customs, whoever pays them.
+    /// Clearance fees of carriers and customs, whether buyer or seller pays them.
     pub fees: Money,
     /// Total that the buyer pays for the order.
     pub total: Money,
@@ -38,9 +38,11 @@ pub(crate) enum TotalError {
     #[error(transparent)]
     Money(#[from] MoneyError),
     /// The lines of the quote do not add up to its subtotal.
+    /// Usually the snapshot was not made by the tool for quotes.
     #[error("the parts of the quote do not add up to its total")]
     Quote,
     /// The parts of the duties and taxes do not add up to their total.
+    /// Usually the snapshot was not made by the tool for taxes.
     #[error("the duties and taxes do not add up to their total")]
     Tax,
 }

@@ -69,7 +69,7 @@ pub struct Finding {
     /// only others have to act.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked_of_buyer: Vec<Text>,
-    /// The facts that a rule would have to know and nobody has said; it is then blocked.
+    /// The facts that a rule needs and that are missing; it is then blocked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// The law or standard that the rule stands for; nothing where the check itself failed closed.

@@ -47,7 +47,7 @@ pub struct SnapshotEntry {
 pub enum Purpose {
     /// A draft order is to rest on it.
     DraftOrder,
-    /// Somebody disagrees about what was said.
+    /// A party disputes what was said.
     Dispute,
     /// To look at.
     Review,

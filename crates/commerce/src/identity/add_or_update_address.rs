@@ -20,7 +20,7 @@ pub(super) struct AddOrUpdateAddress;
 pub(super) struct AddOrUpdateAddressArgs {
     /// Which address to change; a new one where it is left out.
     address_id: Option<Id>,
-    /// The `version` of that address as last read; the change is refused where somebody else was faster.
+    /// The `version` of that address as last read; the change is refused if the address was changed since.
     #[arg(min = 1)]
     version: Option<u32>,
     /// The whole address: what is left out is not kept.

@@ -19,6 +19,7 @@ pub enum PageError {
     #[error("this is not a summary of a draft order")]
     NoSummary(#[source] serde_json::Error),
     /// The parts of the order do not add up to its total, which is a bug of the tools.
+    /// Usually a rule was added without its line in the totals.
     #[error(transparent)]
     Unbalanced(#[from] Unbalanced),
 }

@@ -37,6 +37,7 @@ pub enum Unbalanced {
     #[error(transparent)]
     Money(#[from] MoneyError),
     /// An amount of the order, named here, is not the sum of its parts.
+    /// Usually a rule was added without its line in the totals.
     #[error("the parts of the order do not add up to its {0}")]
     Sum(&'static str),
 }

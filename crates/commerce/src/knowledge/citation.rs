@@ -4,7 +4,7 @@ use countersign::contract::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A part of a document. It can be checked by anybody who has the file: [`verify`].
+/// A part of a document. Every reader of the file can check it: [`verify`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Citation {
     /// SHA-256 of the whole file.

@@ -91,7 +91,7 @@ pub enum LibraryError {
         /// The number of documents.
         count: usize,
     },
-    /// The documents cannot be made into a search corpus.
+    /// The documents cannot be made into a search corpus. Usually a document is too long, or two have the same name.
     #[error("the documents cannot be searched")]
     Corpus(#[from] CorpusError),
     /// The documents have no canonical form; a bug.

@@ -237,7 +237,7 @@ impl Question<'_> {
             .is_none();
         if is_unknown && service.remote != (Remote::Included {}) {
             notes.push(self.words(
-                "Without a postal code nobody knows whether this is a remote area, which costs more or is not served.",
+                "Without a postal code it is unknown whether this is a remote area, which costs more or is not served.",
                 "未提供邮政编码，无法判断是否为偏远地区（可能加收费用或无法送达）。",
             ));
         }

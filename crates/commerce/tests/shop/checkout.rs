@@ -776,7 +776,7 @@ async fn a_price_that_fell_has_moved_too() {
     );
 }
 
-/// An item that may not be sent there gets no total and no order, and the user is told the remedies.
+/// An item that may not be sent there gets no total and no order, and the reply names the remedies.
 #[tokio::test]
 async fn what_is_blocked_is_refused_with_mitigations() {
     let world = World::new();

@@ -47,7 +47,7 @@ async fn a_lock_is_one_lock_as_long_as_it_holds() {
     assert_eq!(available(&world, "SKU-0001-01").await, 118);
 }
 
-/// Others hold the last one: the loser is told when it may become available, and can have it then.
+/// Others hold the last one: the loser's reply says when it may become available, and it can have it then.
 #[tokio::test]
 async fn who_comes_second_waits() {
     let world = World::new();
@@ -192,7 +192,7 @@ async fn a_newer_order_of_the_same_cart_takes_the_lock() {
     assert_eq!(available(&world, "SKU-0012-02").await, 1);
 }
 
-/// Another cart of the same user is another purchase: it waits, and is told that the user's own order holds the item.
+/// Another cart of the same user is another purchase: it waits, and its reply says that the user's own order holds the item.
 #[tokio::test]
 async fn another_cart_of_the_same_user_waits() {
     let world = World::new();
@@ -222,7 +222,7 @@ async fn another_cart_of_the_same_user_waits() {
     assert!(message.contains("other orders hold"), "{message}");
 }
 
-/// If one expiring lock does not free enough, the caller is told to wait for as many as it takes.
+/// If one expiring lock does not free enough, the reply asks the caller to wait for as many as it takes.
 #[tokio::test]
 async fn who_waits_is_told_when_enough_are_free() {
     let world = World::new();

@@ -115,7 +115,7 @@ async fn what_is_no_event_is_refused() {
     check(many, "/attributes").await;
 }
 
-/// An agent in a loop is told when to come back; another user does not have to wait.
+/// The reply to an agent in a loop says when to come back; another user does not have to wait.
 #[tokio::test]
 async fn the_pace_is_bounded() {
     let world = World::new();

@@ -33,9 +33,9 @@ pub enum Facade {
     /// For callers with a long list.
     #[default]
     Auto,
-    /// For everybody.
+    /// For every client.
     On,
-    /// For nobody.
+    /// For no client.
     Off,
 }
 

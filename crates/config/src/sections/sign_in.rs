@@ -10,13 +10,13 @@ use crate::value::{SecretRef, WebUrl};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SignIn {
-    /// The issuer, exactly as the policy names it in `[[issuers]]`. Its endpoints are found by OpenID Connect Discovery. Left out, nobody
-    /// signs in that way.
+    /// The issuer, exactly as the policy names it in `[[issuers]]`. Its endpoints are found by OpenID Connect Discovery. If left out, people
+    /// cannot sign in that way.
     pub issuer: Option<WebUrl>,
     /// The id under which the console is registered there, with the return address `/sign-in/return` of this server. The policy has it in
     /// `user_clients` of the issuer, so that its tokens are the person's own and no agent's.
     pub client_id: Option<String>,
-    /// The secret of a confidential client, in a variable (`env:NAME`) or in a file that nobody else may read (`file:PATH`). A public client
+    /// The secret of a confidential client, in a variable (`env:NAME`) or in a file that only the server's account may read (`file:PATH`). A public client
     /// has none.
     #[schemars(extend("x-path" = "scheme"))]
     pub client_secret: Option<SecretRef>,

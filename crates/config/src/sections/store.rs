@@ -84,7 +84,7 @@ pub struct Postgres {
     pub statement_timeout: Period,
     /// Timeout of a statement that waits for a locked row.
     pub lock_timeout: Period,
-    /// Time to find out the result of a commit whose answer was lost. After it, the caller is told that the result is
+    /// Time to find out the result of a commit whose answer was lost. After it, the reply says that the result is
     /// unknown.
     pub doubt_limit: Period,
     /// Accepts a PostgreSQL server that loses commits when it crashes (`fsync` or `synchronous_commit` is off). For

@@ -1,6 +1,6 @@
-//! What the tools of the reference shop do and what its rules are about, in words for somebody who never saw a tool's name.
+//! What the tools of the reference shop do and what its rules are about, in words for a reader who never saw a tool's name.
 //!
-//! A tool that isn't listed is told by its name. The shop's tools write amounts in the smallest unit of the currency.
+//! A tool that isn't listed is shown by its name. The shop's tools write amounts in the smallest unit of the currency.
 
 use countersign::contract::Language;
 

@@ -111,7 +111,7 @@ pub struct RuleLine {
     pub version: String,
 }
 
-/// Somebody opened sealed content.
+/// A person opened sealed content.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Look {
     /// The record of it.

@@ -146,7 +146,7 @@ fn told(bundle: Option<&Bundle>, language: Language) -> Story {
     tell(material, language)
 }
 
-/// N5: a case is told for people: steps, who, rules with their dates, who looked; what is sealed stays sealed.
+/// N5: a case is written for people: steps, who, rules with their dates, who looked; what is sealed stays sealed.
 #[test]
 fn a_sealed_case_is_told_without_its_content() {
     let story = told(None, Language::English);
@@ -183,7 +183,7 @@ fn a_sealed_case_is_told_without_its_content() {
     assert_eq!(yes.value, "the user u_7 · 17 Nov 2026, 10:00:00 UTC");
 }
 
-/// N5, N6: what was opened is told with amounts as people write them and with what the person was shown; a number that no double
+/// N5, N6: what was opened is shown with amounts as people write them and with what the person was shown; a number that no double
 /// holds keeps its digits, and texts of others stay text.
 #[test]
 fn an_opened_case_has_amounts_and_what_was_shown() {

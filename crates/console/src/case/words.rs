@@ -43,7 +43,7 @@ says! {
     rule_version: "SHA-256 of the file", "文件的 SHA-256";
     no_rules: "No rules were applied.", "没有适用任何规则。";
     looks: "Who looked at sealed content", "谁查看过密封内容";
-    no_looks: "Nobody has opened sealed content of this case.", "没有人打开过本案卷的密封内容。";
+    no_looks: "No person has opened sealed content of this case.", "没有人打开过本案卷的密封内容。";
     look_open: "opened one record", "打开了一条记录";
     look_export: "opened records for an export", "为导出打开了记录";
     look_replay: "computed a call again", "重新计算了一次调用";
@@ -68,7 +68,7 @@ says! {
     event_used: "The confirmation was used", "确认已被使用";
     event_refused: "An attempt to answer was refused", "一次答复被拒绝";
     event_other: "The question was closed", "询问已关闭";
-    looked: "Somebody opened sealed content", "有人打开了密封内容";
+    looked: "A person opened sealed content", "有人打开了密封内容";
     erased: "The user was erased", "用户数据被删除";
     config: "The operator changed something", "运营方做了变更";
     intent: "{tool} was about to change something elsewhere", "{tool} 即将在别处产生变更";
@@ -93,7 +93,7 @@ says! {
     proof_wrong: "WRONG: the signed log has another record here", "错误：已签名的日志在此处是另一条记录";
     note_tampered: "A record is not the one that the signed log has. Do not rely on this case; tell the operator.",
         "有一条记录与已签名的日志不符。请勿采信本案卷，并告知运营方。";
-    note_sealed: "Amounts, items and texts are sealed. Whoever may open them gives a reason, which is recorded.",
+    note_sealed: "Amounts, items and texts are sealed. A person who may open them gives a reason, which is recorded.",
         "金额、商品和文字已密封。有权打开的人须说明理由，理由会被记录。";
     note_waiting: "Some records wait for the next signature of the log; ask again in a second.", "部分记录在等待日志的下一次签名；请稍后再试。";
     note_cut: "There were more records than are looked through; later ones may be missing here.", "记录过多，未能全部检查；较晚的记录可能未列出。";

@@ -22,6 +22,7 @@ const README: &str = include_str!("../../templates/case_readme.txt");
 #[derive(Debug, thiserror::Error)]
 pub enum ZipError {
     /// The case could not be written as a page.
+    /// Usually a record of the case has a form that this version does not know.
     #[error("the case could not be written as a page")]
     Page(#[from] askama::Error),
     /// The archive could not be written, usually because it is too large.
@@ -41,7 +42,7 @@ pub struct Archived {
     pub bytes: Vec<u8>,
 }
 
-/// Makes the ZIP of a case. The case is told from `bundle`, so it shows what the bundle proves.
+/// Makes the ZIP of a case. The case is written from `bundle`, so it shows what the bundle proves.
 pub fn zip(material: Material<'_>, bundle: &Bundle, now: Timestamp) -> Result<Archived, ZipError> {
     let case = material.case;
     let name = folder_of(case.things.first().unwrap_or(&case.name));

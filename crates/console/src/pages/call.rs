@@ -150,7 +150,7 @@ pub(crate) async fn check(Path(id): Path<String>, posted: Posted) -> Result<Resp
     answer::page(visit, &page)
 }
 
-/// The record with its proofs, as a file for somebody who has nothing else.
+/// The record with its proofs, as a file for a reader who has nothing else.
 pub(crate) async fn bundle(visit: Visit, Path(id): Path<String>) -> Result<Response, Stop> {
     let path = format!("/v1/evidence/{}/bundle", segment(&id));
     let answered = visit.ask(Method::GET, &path, None).await?;

@@ -183,7 +183,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
     answer::page(&visit, &page)
 }
 
-/// Tells a page that there are new calls (server-sent events). It asks for them itself, so that nobody is told of a call that
+/// Tells a page that there are new calls (server-sent events). It asks for them itself, so that no page hears of a call that
 /// they may not see.
 pub(crate) async fn live(visit: Visit) -> Result<Response, Stop> {
     let Ok(room) = visit.console.streams.clone().try_acquire_owned() else {

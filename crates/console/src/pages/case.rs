@@ -1,4 +1,4 @@
-//! `/cases/{id}`: an order, a call or a record for somebody who is no engineer: what happened, who confirmed it, who looked at it.
+//! `/cases/{id}`: an order, a call or a record for readers who are not engineers: what happened, who confirmed it, who looked at it.
 
 use askama::Template;
 use axum::extract::Path;

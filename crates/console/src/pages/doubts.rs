@@ -1,4 +1,4 @@
-//! `/in-doubt`: calls of which nobody knows whether their effect happened, and what an operator found out.
+//! `/in-doubt`: calls in doubt: their effect may or may not have happened, and what an operator found out.
 
 use askama::Template;
 use axum::response::Response;

@@ -9,7 +9,7 @@ use crate::canonical;
 /// Reason for which a leaf is not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeafError {
-    /// The leaf has another canonical text, or none.
+    /// The leaf has another canonical text, or none. Usually the leaf was written or edited by another program.
     #[error("the text isn't canonical JSON{}", reason(.0.as_ref()))]
     NotCanonical(Option<canonical::Error>),
     /// The version is not known, usually because a later program has written the leaf.
@@ -19,12 +19,13 @@ pub enum LeafError {
         found: u64,
     },
     /// Members are missing, unknown or of another type.
+    /// Usually a newer version has written the record, or it was edited.
     #[error("{reason}")]
     Shape {
         /// Message of the JSON reader.
         reason: String,
     },
-    /// A member that only other versions have.
+    /// A member that only other versions have. Usually the number of the version was edited.
     #[error("a record of version {version} has no member {member:?}")]
     Foreign {
         /// The version of the record.
@@ -32,7 +33,7 @@ pub enum LeafError {
         /// The member.
         member: &'static str,
     },
-    /// A member that this version always has.
+    /// A member that this version always has. Usually the record was edited.
     #[error("a record of version {version} needs the member {member:?}")]
     Missing {
         /// The version of the record.
@@ -41,6 +42,7 @@ pub enum LeafError {
         member: &'static str,
     },
     /// An inner member is unknown, or a member is there although it is empty.
+    /// Usually another program has written the record.
     #[error("an inner member is not known, or an empty member is not left out")]
     Spelling,
 }

@@ -23,31 +23,31 @@ pub struct Misread {
 /// Fault of a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It is no JSON, or has other members.
+    /// It is no JSON, or has other members. Usually the line was edited by hand.
     #[error("{reason}")]
     Shape {
         /// Message of the JSON reader.
         reason: String,
     },
-    /// A later program wrote it, perhaps.
+    /// A later program wrote it, perhaps. Usually the recording is from a newer version.
     #[error("version {found} of the format is not known; {VERSION} is read")]
     Version {
         /// Version in the line.
         found: u64,
     },
-    /// The file does not begin with its header.
+    /// The file does not begin with its header. Usually another file was given.
     #[error("a recording begins with a line {{\"recording\": …}}")]
     NoHeader,
-    /// There is a second header.
+    /// There is a second header. Usually two recordings were joined.
     #[error("only the first line is a header")]
     SecondHeader,
-    /// A tool has two lines.
+    /// A tool has two lines. Usually two recordings were joined.
     #[error("the tool {tool} has a line already")]
     SecondTool {
         /// Name of the tool.
         tool: String,
     },
-    /// A declaration is not the one that its digest names.
+    /// A declaration is not the one that its digest names. Usually the declaration was edited by hand.
     #[error("the declaration of {tool} has the digest {found}, not {named}")]
     OtherDeclaration {
         /// The tool.
@@ -57,19 +57,19 @@ pub enum Fault {
         /// The digest that is named.
         named: Digest,
     },
-    /// A declaration has no canonical form.
+    /// A declaration has no canonical form. Usually the declaration was edited by hand.
     #[error("the declaration of {tool} has no canonical form")]
     NotCanonical {
         /// The tool.
         tool: String,
     },
-    /// A call comes before its tool.
+    /// A call comes before its tool. Usually lines were removed or sorted.
     #[error("the tool {tool} has no line before this call")]
     NoTool {
         /// Name of the tool.
         tool: String,
     },
-    /// A call is of another declaration than its tool's line has.
+    /// A call is of another declaration than its tool's line has. Usually lines of two recordings were mixed.
     #[error("the call is of the declaration {call}, and the line of {tool} has {declared}")]
     OtherDefinition {
         /// The tool.
@@ -79,7 +79,7 @@ pub enum Fault {
         /// Digest that the line of the tool names.
         declared: Digest,
     },
-    /// A call is missing, or stands at another place.
+    /// A call is missing, or stands at another place. Usually lines were removed or sorted.
     #[error("this call has the order {found}, and {expected} is next")]
     Order {
         /// Order in the line.
@@ -87,7 +87,7 @@ pub enum Fault {
         /// Order that would be right.
         expected: u64,
     },
-    /// The last line counts otherwise.
+    /// The last line counts otherwise. Usually calls were removed or added by hand.
     #[error("the last line says {said} calls, and there are {found}")]
     Count {
         /// Number in the line.
@@ -95,13 +95,13 @@ pub enum Fault {
         /// Number of calls in the file.
         found: u64,
     },
-    /// Something stands behind the last line.
+    /// Something stands behind the last line. Usually two recordings were joined.
     #[error("no line may follow the line {{\"end\": …}}")]
     BehindEnd,
-    /// The file was cut off.
+    /// The file was cut off. Usually the disk was full, or the recording was interrupted.
     #[error("the line {{\"end\": …}} is missing: the file was cut off")]
     NoEnd,
-    /// A line is longer than any answer.
+    /// A line is longer than any answer. Usually another file was given.
     #[error("the line has {bytes} bytes; at most {LINE_BYTES_MAX} are read")]
     TooLong {
         /// Length of the line.

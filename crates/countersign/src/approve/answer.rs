@@ -100,16 +100,17 @@ pub enum Error {
     /// removed a day after it expired.
     #[error("there is no approval {0:?}")]
     Unknown(String),
-    /// An agent tried to answer.
+    /// An agent tried to answer. Usually a program uses the agent's key where the user's belongs.
     #[error("an agent cannot answer an approval; the user has to")]
     Agent,
     /// The principal may see the question, but not answer it. Usually a credential of another user, without the scope.
     #[error("only the user who is asked, or an approver with the scope {SCOPE_ANSWER}, may answer")]
     NotTheirs,
-    /// The first of two approvers tried to be the second as well.
+    /// The first of two approvers tried to be the second as well. Usually one person has answered twice.
     #[error("the second approver has to be a different person")]
     SameApprover,
     /// The caller tried to be one of the two approvers.
+    /// Usually the user of the call answers, although two others have to.
     #[error("the caller cannot be one of the two approvers")]
     Asker,
     /// The answer is for another rendering than the current one. Usually the first of two approvers has narrowed the
@@ -117,6 +118,7 @@ pub enum Error {
     #[error("the answer is for another rendering of the approval")]
     OtherRendering,
     /// The tool does not declare that this parameter may be made smaller, or the value is not a smaller one.
+    /// Usually the approver has entered a larger value than was asked for.
     #[error(
         "{pointer:?} cannot be changed so: an answer may only make smaller what the tool declares"
     )]
@@ -127,6 +129,7 @@ pub enum Error {
         is_declared: bool,
     },
     /// The tool's declaration does not accept the narrowed arguments.
+    /// Usually a smaller value is below the declared minimum.
     #[error("the tool does not accept the narrowed arguments: {}", .0.message)]
     Narrowed(Box<ErrorBody>),
     /// Arguments cannot be narrowed, because this process does not know the tool as it was declared when it was asked
@@ -135,7 +138,7 @@ pub enum Error {
         "arguments cannot be narrowed here, because the tool is not known as it was asked about"
     )]
     NoCatalog,
-    /// The question is no longer open: it was answered, or it has expired.
+    /// The question is no longer open: it was answered, or it has expired. Usually another approver was faster.
     #[error("the approval {id:?} is {}", state.as_str())]
     NotOpen {
         /// Id of the approval.
@@ -143,10 +146,10 @@ pub enum Error {
         /// State of the approval.
         state: ApprovalState,
     },
-    /// The reason is too long, or holds control characters.
+    /// The reason is too long, or holds control characters. Usually a whole message was pasted.
     #[error("a reason has at most {REASON_CHARS_MAX} characters, none of them a control character")]
     Reason,
-    /// The store failed.
+    /// The store failed. Usually the database cannot be reached, or the disk is full.
     #[error(transparent)]
     Store(#[from] ledger::Error),
 }

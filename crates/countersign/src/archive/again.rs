@@ -36,7 +36,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// [`Error::NoRecord`] if there is none, if it is somebody else's, and if it is no answer of a tool.
+    /// [`Error::NoRecord`] if there is none, if it is another user's, and if it isn't the answer of a tool.
     pub async fn answered(&self, id: &SnapshotId, reader: &Reader<'_>) -> Result<Answered, Error> {
         let none = || Error::NoRecord { id: id.clone() };
         let stored = self.stored(id).await?;

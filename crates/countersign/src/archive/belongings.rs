@@ -20,8 +20,8 @@ pub trait Belongings: Send + Sync {
         user_id: &'a str,
     ) -> BoxFuture<'a, Result<Vec<DocumentKey>, ledger::Error>>;
 
-    /// True if the store contradicts an act that the log has a record of, such as the end of a key: somebody has put an
-    /// old document back.
+    /// True if the store contradicts an act that the log has a record of, such as the end of a key. Usually an
+    /// old document was put back.
     fn contradicts<'a>(&'a self, act: &'a Value) -> BoxFuture<'a, Result<bool, ledger::Error>>;
 
     /// Called after some were erased, so that nothing in memory outlives them.

@@ -65,7 +65,7 @@ pub enum CasePart {
     Named,
     /// What came of it.
     Followed,
-    /// Somebody looked at sealed content of the case.
+    /// A person opened sealed content of the case.
     Looked,
 }
 
@@ -263,7 +263,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Takes the records of whoever opened something of the case.
+    /// Takes the records of accesses to the case.
     async fn accesses(&self, gathered: &mut Gathered) -> Result<(), Error> {
         let query = LogQuery {
             kind: Some(RecordKind::Access),

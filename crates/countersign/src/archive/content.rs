@@ -23,22 +23,23 @@ pub enum Content {
 /// Differences between a stored record and its leaf. The usual cause is a change of the store outside of the program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Tampering {
-    /// The leaf is not a record.
+    /// The leaf is not a record. Usually its bytes were changed in the store.
     #[error("its leaf is not a record")]
     Leaf,
-    /// A column of the row differs from the leaf.
+    /// A column of the row differs from the leaf. Usually the row was edited in the database.
     #[error("its row has another {0} than its leaf")]
     Row(&'static str),
-    /// The signed tree does not have this leaf at this place.
+    /// The signed tree does not have this leaf at this place. Usually the leaf was exchanged in the store.
     #[error("its leaf is not the one that the signed tree has at {index}")]
     NotIncluded {
         /// The place.
         index: u64,
     },
-    /// There is a payload, but the leaf names none.
+    /// There is a payload, but the leaf names none. Usually a row was moved or added in the database.
     #[error("it has a payload, but its leaf names none")]
     PayloadUnexpected,
     /// The payload's digest differs from the one in the leaf.
+    /// Usually the payload was changed, or that of another record was put in its place.
     #[error("its payload has the digest {found}, not {expected}")]
     Payload {
         /// The digest in the leaf.
@@ -47,12 +48,14 @@ pub enum Tampering {
         found: Digest,
     },
     /// The payload has the right digest, but the user's key does not open it.
+    /// Usually the key of the user was exchanged in the store.
     #[error("its payload does not open with the key of its user")]
     Sealed,
-    /// The sealed bytes are not a payload.
+    /// The sealed bytes are not a payload. Usually another program has sealed them.
     #[error("the sealed content is not a payload")]
     NotAPayload,
     /// A value differs from the one that the leaf commits to.
+    /// Usually the payload of another record was put in its place.
     #[error("its {0} is not what its leaf commits to")]
     Commitment(&'static str),
 }

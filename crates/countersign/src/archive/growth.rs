@@ -9,10 +9,11 @@ use crate::ledger::{self, Head, Store};
 /// Reasons why a tree is not the continuation of a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum NotGrown {
-    /// The store failed.
+    /// The store failed. Usually the database cannot be reached, or the disk is full.
     #[error(transparent)]
     Store(#[from] ledger::Error),
     /// Records under a signed checkpoint are missing: the log was rolled back.
+    /// Usually an old backup was put back without `store restore`.
     #[error(
         "the log was rolled back: it has {found} records, and a checkpoint of {held} was signed before"
     )]
@@ -23,6 +24,7 @@ pub enum NotGrown {
         found: u64,
     },
     /// The log was rewritten: there are two histories of one log.
+    /// Usually two copies of one store were both written to.
     #[error(
         "the log was rewritten: its first {size} records have another root than was signed before"
     )]
@@ -31,12 +33,13 @@ pub enum NotGrown {
         size: u64,
     },
     /// The tiles do not lead to the root that the store names: the store is damaged.
+    /// Usually the disk has lost writes, or a file was copied while it was in use.
     #[error("the tree of {size} records is damaged: its tiles do not lead to its root")]
     Damaged {
         /// The size of the tree.
         size: u64,
     },
-    /// A tile is missing.
+    /// A tile is missing. Usually rows were deleted from the database.
     #[error(transparent)]
     Tile(#[from] ProofError),
 }

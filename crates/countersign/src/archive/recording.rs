@@ -195,7 +195,7 @@ impl Archive {
     }
 }
 
-/// None where there is nothing to answer from; why is counted.
+/// Returns `None` if there is nothing to answer from, and counts the reason.
 fn open_call(
     record: EvidenceRecord,
     payload: Payload,
@@ -239,7 +239,7 @@ fn open_call(
     })
 }
 
-/// The arguments that were asked for, where whoever confirmed the call has left less of them.
+/// The arguments that were asked for, if the approver has narrowed them.
 fn asked_for(payload: &Payload, entry: &Entry) -> Option<String> {
     let is_narrowed = payload.warnings.iter().any(|it| it.code() == "NARROWED");
     let raw = payload.raw.as_deref().filter(|_| is_narrowed)?;

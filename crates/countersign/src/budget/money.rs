@@ -22,16 +22,16 @@ pub enum InvalidMoney {
     /// A currency code has three letters. Usually a symbol or a name was given.
     #[error("a currency has three letters, as in EUR")]
     Currency,
-    /// The text is not written as an amount.
+    /// The text is not written as an amount. Usually it has a sign, a currency or a comma.
     #[error("an amount is written as 12.50, without a sign")]
     Amount,
-    /// The amount has more decimals than the currency.
+    /// The amount has more decimals than the currency. Usually the amount was computed and not rounded.
     #[error("the currency has {decimals} decimals at most")]
     Decimals {
         /// Number of decimals of the currency.
         decimals: u32,
     },
-    /// The amount is too large to be counted.
+    /// The amount is too large to be counted. Usually a number in minor units was taken for major ones.
     #[error("the amount is too large to be counted")]
     TooLarge,
 }

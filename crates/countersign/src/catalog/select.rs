@@ -8,10 +8,10 @@ use crate::pattern::fits;
 /// The error for a name or pattern that matches nothing in the list. Usually it is mistyped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unmatched {
-    /// A name that no tool has.
+    /// A name that no tool has. Usually it is misspelt, or the shop is off.
     #[error("there is no tool {0:?}")]
     Name(String),
-    /// A pattern that no tool fits.
+    /// A pattern that no tool fits. Usually the shell has expanded its star, or the shop is off.
     #[error("no tool fits the pattern {0:?}")]
     Pattern(String),
 }

@@ -9,6 +9,7 @@ use super::{CALLS_MAX, MESSAGE_BYTES_MAX};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolListError {
     /// A tool's schema has no form that the provider accepts.
+    /// Usually it is recursive, or has a composition at its root.
     #[error("the schema of {tool} cannot be shown at {path:?}: {problem}")]
     Schema {
         /// The tool.
@@ -44,7 +45,7 @@ pub enum ToolListError {
 /// Errors of a provider's message or event that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The message is larger than the maximum.
+    /// The message is larger than the maximum. Usually a whole conversation was sent in place of one message.
     #[error("the message has {bytes} bytes, the limit is {MESSAGE_BYTES_MAX}")]
     TooLarge {
         /// Its size in bytes.
@@ -75,6 +76,7 @@ pub enum DecodeError {
         found: &'static str,
     },
     /// The provider has this feature, but this dialect does not read it.
+    /// Usually it is a built-in tool of the provider.
     #[error("at {path:?}: {what}")]
     Unsupported {
         /// JSON pointer into the message.
@@ -91,12 +93,14 @@ pub enum DecodeError {
         what: &'static str,
     },
     /// A text ends inside thinking, or inside a call whose name has not arrived.
+    /// Usually the model has reached its token limit.
     #[error("the text ends before its call does; raise the token limit and ask again")]
     CutOff,
-    /// The message has more calls than the maximum.
+    /// The message has more calls than the maximum. Usually the model repeats itself.
     #[error("the message has more than {CALLS_MAX} calls")]
     TooManyCalls,
     /// The provider itself reported that it failed.
+    /// Usually it is overloaded, or a filter of the provider stopped the answer.
     #[error("the provider failed: {message}")]
     Provider {
         /// Its own code, if it gave one.

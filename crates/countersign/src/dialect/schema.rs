@@ -83,6 +83,7 @@ pub enum SchemaProblem {
     #[error("the root is not an object schema; wrap the value in one property")]
     RootNotObject,
     /// A composition at the root cannot be merged into one object.
+    /// Usually two of its branches declare one member differently.
     #[error("{keyword} at the root cannot be merged because of {conflict}; declare one object")]
     RootKeyword {
         /// The composition.
@@ -90,7 +91,7 @@ pub enum SchemaProblem {
         /// The keyword that stands in the way.
         conflict: String,
     },
-    /// A reference leads to another document.
+    /// A reference leads to another document. Usually the schema was taken out of a larger document.
     #[error("$ref {reference:?} is not a local pointer; copy the definition into $defs")]
     RemoteRef {
         /// The reference as written.
@@ -103,12 +104,13 @@ pub enum SchemaProblem {
         reference: String,
     },
     /// A definition contains itself, but the provider has no references.
+    /// Usually it is a tree, such as a menu or a filter.
     #[error("$ref {reference:?} is recursive, which this provider cannot express")]
     Recursive {
         /// The reference as written.
         reference: String,
     },
-    /// A keyword beside `$ref` contradicts its target.
+    /// A keyword beside `$ref` contradicts its target. Usually a generator has written both.
     #[error("{keyword} beside $ref {reference:?} contradicts its target")]
     RefSibling {
         /// The reference as written.
@@ -116,7 +118,7 @@ pub enum SchemaProblem {
         /// The keyword.
         keyword: String,
     },
-    /// The provider refuses the name of a property.
+    /// The provider refuses the name of a property. Usually it has a dot, a space or a character outside of ASCII.
     #[error("the property name {name:?} is refused by this provider, which allows {rule}")]
     PropertyName {
         /// The name.
@@ -124,7 +126,7 @@ pub enum SchemaProblem {
         /// The rule that the provider has.
         rule: &'static str,
     },
-    /// The schema is larger than a provider, or we, read.
+    /// The schema is larger than a provider, or we, read. Usually it has long enumerations or deep objects.
     #[error("it has {found} {what}, the limit is {limit}")]
     Limit {
         /// The unit of the limit.

@@ -292,7 +292,7 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<Read, Stop> {
 }
 
 /// The description of a strict parameter, for the hint. Nothing is guessed about a strict parameter, so a caller who
-/// sent something else is told its meaning: only the description says that an amount is in cents, not the type.
+/// sent something else gets its meaning: only the description says that an amount is in cents, not the type.
 fn meaning(input: &Input, field: Option<&str>) -> Option<String> {
     let Input::Parameters(parameters) = input else {
         return None;

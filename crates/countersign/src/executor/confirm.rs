@@ -201,7 +201,7 @@ impl Executor {
     }
 }
 
-/// Gives the tool less than was asked for, if the approver has narrowed the call. The caller is told the difference;
+/// Gives the tool less than was asked for, if the approver has narrowed the call. The reply names the difference;
 /// its key stays that of the call as it was sent, so that a repeat finds the answer.
 fn narrow(bound: &mut Bound, cuts: &[Cut], trail: &mut Trail) -> Result<(), Stop> {
     if cuts.is_empty() {

@@ -136,7 +136,7 @@ fn with_rules(act: Value, ruled: &[Ruled]) -> Value {
     Value::Object(members)
 }
 
-/// The text that was sent and the arguments that the tool is given, as the payload keeps them. A secret is in neither: whoever may open a
+/// The text that was sent and the arguments that the tool is given, as the payload keeps them. A secret is in neither: a person who may open a
 /// record may not use what others have entrusted to a tool. The text has no declared place for one, so it is left out.
 fn kept_arguments(facts: &Facts) -> (Option<Arc<str>>, Option<String>) {
     let redaction = facts.entry.as_ref().map(|entry| &entry.redaction);

@@ -412,7 +412,7 @@ fn take_approval(changes: &mut Changes, recorded: &Recorded, claimed: &Claimed) 
 
 const RETRY_MS: u64 = 200;
 
-/// Maximum wait for a turn: the timer counts no further than it is told.
+/// Maximum wait for a turn: the timer has this upper limit.
 const TURN_MAX: Duration = Duration::from_hours(24);
 
 /// The error for an effect that happened, but whose state could not be stored.

@@ -1,4 +1,4 @@
-//! The last step of every call: the log and the observer are told how it was answered.
+//! The last step of every call: the log and the observer get its outcome.
 
 use std::time::Duration;
 

@@ -94,12 +94,14 @@ pub enum NotOurs {
         ours: String,
     },
     /// The store names no keys yet, and its log was signed by another key.
+    /// Usually the data folder of another installation was given.
     #[error("the log in the store was not signed by the log key in use, {ours}")]
     NotSigned {
         /// The log key in use.
         ours: String,
     },
     /// The store names no keys yet, and the master key in use opens no user's key in it.
+    /// Usually the data folder or the master key of another installation was given.
     #[error("the keys in the store were not wrapped by the master key in use, {ours}")]
     NotWrapped {
         /// The master key in use.

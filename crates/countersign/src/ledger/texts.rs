@@ -109,19 +109,20 @@ impl TextChunk {
 /// Errors of chunks that cannot form a corpus.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CorpusError {
-    /// There are more than [`CHUNKS_MAX`] chunks.
+    /// There are more than [`CHUNKS_MAX`] chunks. Usually the chunks were made too small.
     #[error("{count} chunks are too many, {CHUNKS_MAX} is the most")]
     TooMany {
         /// Number of chunks.
         count: usize,
     },
-    /// Two chunks have the same name.
+    /// Two chunks have the same name. Usually a document was added twice.
     #[error("there are two chunks {id:?}")]
     Twice {
         /// Their name.
         id: String,
     },
     /// A chunk is too long, has a zero byte in it, or its words are not those of [`TextChunk::new`].
+    /// Usually the chunk was not made by that function.
     #[error(
         "the chunk {id:?} is longer than {CHUNK_BYTES_MAX} bytes, has a zero byte, or strange words"
     )]

@@ -191,7 +191,7 @@ impl Limits {
         let Some(limit) = names.get(which).copied() else {
             return Err(Unavailable::new(
                 "store",
-                "it names a pace that nobody asked for",
+                "it names a rate limit that was not asked for",
             ));
         };
         Ok(Admission::Limited {

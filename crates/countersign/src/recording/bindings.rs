@@ -54,7 +54,7 @@ impl Bindings {
         }
     }
 
-    /// Puts the callers' values where their placeholders stand; those that nobody has named stay.
+    /// Puts the callers' values where their placeholders stand; those without a name stay.
     pub(super) fn fill(&self, value: &mut Value) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -68,7 +68,7 @@ impl Bindings {
         }
     }
 
-    /// The text with values in it; none where it has no placeholder that is known.
+    /// The text with values in it; `None` if it has no known placeholder.
     pub(super) fn filled(&self, text: &str) -> Option<Value> {
         if self.values.is_empty() || !text.contains('[') {
             return None;

@@ -7,7 +7,7 @@ use super::bindings::{Bindings, New};
 use super::mask::Masker;
 use crate::replay::Difference;
 
-/// Maximum number of differences of one call that are told.
+/// Maximum number of differences of one call that are listed.
 pub(super) const DIFFERENCES_MAX: usize = 20;
 
 /// A call that is being matched.
@@ -46,7 +46,7 @@ impl<'a> Comparison<'a> {
         self.differences.is_empty()
     }
 
-    /// `plain` is none where a name of a member was replaced, so that nobody knows which value it was.
+    /// `plain` is `None` if the name of a member was replaced, so that its value is unknown.
     fn node(&mut self, recorded: &Value, plain: Option<&Value>, masked: &Value, path: String) {
         if plain == Some(recorded) || recorded == masked {
             return;

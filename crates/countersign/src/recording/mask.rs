@@ -10,7 +10,7 @@ use crate::redact::Mark;
 /// The brackets of placeholders in a file.
 const IN_FILE: (char, char) = ('[', ']');
 
-/// The brackets in a call that is being matched: of the private use area, so that no text that somebody wrote is taken
+/// The brackets in a call that is being matched: of the private use area, so that no text of a caller is taken
 /// for a placeholder.
 const IN_CALL: (char, char) = ('\u{E0F0}', '\u{E0F1}');
 

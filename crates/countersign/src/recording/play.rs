@@ -265,7 +265,7 @@ impl Player {
         used_up
     }
 
-    /// The next call of a group; none where all of them have answered, and not alike.
+    /// The next call of a group; `None` if all of them have answered, and not alike.
     fn serve(&self, group: usize, state: &mut State) -> Option<&Call> {
         let calls = self.groups.get(group)?;
         let served = state.served.entry(group).or_default();
@@ -360,7 +360,7 @@ impl NotRecorded {
     }
 }
 
-/// Trying again helps nobody.
+/// Another try does not help.
 fn closed(mut body: ErrorBody, details: Value) -> ErrorBody {
     body.details.upstream_code = Some("NOT_RECORDED".to_owned());
     body = body

@@ -3,7 +3,7 @@
 //! A declaration comes first (see [`Redaction`](super::Redaction)); this catches what people and models put into free
 //! text. It is one pass over the text, linear in its length, and it prefers to leave a text alone: if a number has a
 //! check digit, the check digit decides, and numbers that are part of an id, a digest, a version, a time or a barcode
-//! stay. Names of people cannot be told from other words and are not searched for.
+//! stay. Names of people cannot be distinguished from other words and are not searched for.
 
 use std::borrow::Cow;
 use std::fmt;

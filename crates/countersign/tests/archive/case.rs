@@ -31,7 +31,7 @@ async fn a_case_has_what_it_rests_on_and_what_came_of_it() {
     assert_eq!(parts(&shop, &day.order).await, [quote, order]);
 }
 
-/// N5, A22: whoever opened something of a case is part of it, one by one and in an export.
+/// N5, A22: every person who opened something of a case is part of it, one by one and in an export.
 #[tokio::test]
 async fn a_case_says_who_looked() {
     let (shop, day) = Shop::busy().await;

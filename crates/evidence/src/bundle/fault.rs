@@ -23,15 +23,16 @@ pub enum Fault {
         found: String,
     },
     /// The checkpoint is malformed, or not signed by this log.
+    /// Usually the file was altered, or the key of another log was given.
     #[error("the checkpoint is not valid: {0}")]
     Checkpoint(CheckpointError),
-    /// Records are out of order, or occur twice.
+    /// Records are out of order, or occur twice. Usually a program has sorted or merged bundles.
     #[error("it follows record {previous}; records stand in the order of the log, each once")]
     Order {
         /// Index of the record before it.
         previous: u64,
     },
-    /// The leaf is longer than any log can store.
+    /// The leaf is longer than any log can store. Usually the file was altered: no log has written such a leaf.
     #[error("its leaf has {found} bytes; a leaf has at most {LEAF_BYTES_MAX}")]
     LeafTooLong {
         /// Length in bytes.
@@ -43,13 +44,13 @@ pub enum Fault {
     /// The leaf is JSON but not a record, usually because a later version wrote it.
     #[error("its leaf isn't a record: {0}")]
     LeafNotARecord(LeafError),
-    /// Two records have the same id.
+    /// Two records have the same id. Usually bundles were merged by hand.
     #[error("its name stands at {other} already")]
     IdTwice {
         /// Index of the other record.
         other: u64,
     },
-    /// A hash of the inclusion proof is malformed.
+    /// A hash of the inclusion proof is malformed. Usually the file was cut or altered on the way.
     #[error("hash {position} of its proof is not 32 bytes in base64")]
     ProofMalformed {
         /// Position of the hash in the proof.
@@ -59,10 +60,10 @@ pub enum Fault {
     /// altered.
     #[error("it is not shown to be in the log: {0}")]
     Inclusion(InvalidProof),
-    /// The sealed payload is not base64.
+    /// The sealed payload is not base64. Usually the file was altered on the way.
     #[error("its payload is not base64")]
     PayloadMalformed,
-    /// The bundle has a payload for a record that has none.
+    /// The bundle has a payload for a record that has none. Usually the payload belongs to another record.
     #[error("it has no payload, and the bundle has one for it")]
     PayloadUnexpected,
     /// The sealed payload is not the one that the record names, usually because payloads were swapped.
@@ -74,12 +75,14 @@ pub enum Fault {
         found: Digest,
     },
     /// The bundle opens a value that the record does not commit to.
+    /// Usually a value was added to the bundle afterwards.
     #[error("it does not commit to {0}, which the bundle opens")]
     OpenedUnexpected(Value),
-    /// The salt of an opened value is malformed.
+    /// The salt of an opened value is malformed. Usually the file was altered on the way.
     #[error("the salt of its {0} is not 32 bytes in hexadecimal")]
     SaltMalformed(Value),
     /// An opening must have either a value or a text; this one has both or neither.
+    /// Usually the bundle was written by another program.
     #[error("its {0} is opened with both a value and a text, or with neither")]
     OpeningMalformed(Value),
     /// An opened value does not match its commitment, usually because the value or the salt was altered.
@@ -93,6 +96,7 @@ pub enum Fault {
         found: Digest,
     },
     /// A record of the bundle has the id of a link and another leaf, or the leaf and another id.
+    /// Usually a linked record was exchanged.
     #[error("it links {id:?} with the leaf {expected}, and the bundle's has {found}")]
     LinkOther {
         /// Id in the link.
@@ -103,6 +107,7 @@ pub enum Fault {
         found: Digest,
     },
     /// The linked record does not come before this one in the log.
+    /// Usually the record was made up afterwards: a gateway links only records that exist.
     #[error("it links {id:?}, which stands at {target}, not before it")]
     LinkLater {
         /// Id in the link.
@@ -111,6 +116,7 @@ pub enum Fault {
         target: u64,
     },
     /// The claim that a linked answer was fresh is not valid.
+    /// Usually the record was altered, or another program wrote it.
     #[error("it claims that {id:?} was fresh {fault}")]
     Freshness {
         /// Id in the link.
@@ -118,22 +124,24 @@ pub enum Fault {
         /// Reason.
         fault: FreshnessFault,
     },
-    /// The older checkpoint in the bundle is not valid.
+    /// The older checkpoint in the bundle is not valid. Usually it is of another log, or was altered.
     #[error("the earlier checkpoint is not valid: {0}")]
     Earlier(CheckpointError),
-    /// A hash of the consistency proof is malformed.
+    /// A hash of the consistency proof is malformed. Usually the file was cut or altered on the way.
     #[error("hash {position} of the consistency proof is not 32 bytes in base64")]
     EarlierMalformed {
         /// Position of the hash in the proof.
         position: usize,
     },
     /// The consistency proof does not show that the log grew from the older checkpoint.
+    /// Usually the log was rewritten in between, or the proof is for other sizes.
     #[error("the log is not shown to have grown from the earlier checkpoint: {0}")]
     EarlierNotGrown(InvalidProof),
     /// The held checkpoint is not one of this log, usually because it is from another log.
     #[error("the held checkpoint is not valid: {0}")]
     Held(CheckpointError),
     /// The held checkpoint has another root for the same size: the log was rewritten.
+    /// Usually an old backup was put back and written to.
     #[error("the log was rewritten: at {size} leaves it has another root than the held checkpoint")]
     Forked {
         /// Size that has two roots.

@@ -24,7 +24,7 @@ pub enum KmsError {
         /// Cause.
         source: SealError,
     },
-    /// The unwrapped bytes are not a user key.
+    /// The unwrapped bytes are not a user key. Usually the key was wrapped by another program.
     #[error("the key {id:?} unwrapped {found} bytes; a user key has 32")]
     NotAKey {
         /// Id of the master key.

@@ -6,6 +6,7 @@ use crate::tile::WIDTH;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EntriesError {
     /// An entry is too long: its length is stored in two bytes.
+    /// Usually the bytes are not those of a leaf: leaves are bounded far below this.
     #[error("entry {position} has {found} bytes; at most {max} fit", max = u16::MAX)]
     TooLong {
         /// Position in the bundle.
@@ -13,7 +14,7 @@ pub enum EntriesError {
         /// Length in bytes.
         found: usize,
     },
-    /// There are more entries than a tile has hashes.
+    /// There are more entries than a tile has hashes. Usually a caller has put the leaves of several tiles together.
     #[error("more than {WIDTH} entries in a bundle")]
     TooMany,
     /// The bundle ends inside an entry, usually because it was cut off.

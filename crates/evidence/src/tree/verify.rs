@@ -6,6 +6,7 @@ use crate::tree::{Hash, SIZE_MAX, empty_root, node_hash};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProof {
     /// The leaf cannot be in a tree of this size.
+    /// Usually the proof was made for a newer checkpoint than the one that is given.
     #[error("leaf {index} is not in a tree of {size} leaves")]
     NotInTree {
         /// Index of the leaf.
@@ -22,6 +23,7 @@ pub enum InvalidProof {
         new: u64,
     },
     /// The proof has fewer or more hashes than the sizes require.
+    /// Usually the proof was made for other sizes, or was cut.
     #[error("the proof has {found} hashes, which is not what these sizes ask for")]
     WrongLength {
         /// Number of hashes.
@@ -31,6 +33,7 @@ pub enum InvalidProof {
     #[error("the proof leads to another root")]
     OtherRoot,
     /// The hashes do not lead to the root of the earlier tree.
+    /// Usually the earlier checkpoint is of another log, or the log was rewritten.
     #[error("the proof leads to another root of the earlier tree")]
     OtherOldRoot,
 }

@@ -33,7 +33,7 @@ struct Shown {
     tool: Option<String>,
 }
 
-/// Lists records of one kind, for whoever may see what operators see.
+/// Lists records of one kind, for callers who may see what operators see.
 pub(super) async fn list(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,

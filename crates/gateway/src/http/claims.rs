@@ -1,4 +1,4 @@
-//! `/v1/claims`: calls of which nobody knows whether their effect happened, and what an operator found out.
+//! `/v1/claims`: calls in doubt: their effect may or may not have happened, and what an operator found out.
 
 use axum::Extension;
 use axum::body::Body;
@@ -54,7 +54,7 @@ impl From<&ClaimRow> for Shown {
     }
 }
 
-/// `GET /v1/claims`: claims in doubt, for whoever may see what operators see.
+/// `GET /v1/claims`: claims in doubt, for callers who may see what operators see.
 pub(super) async fn list(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,

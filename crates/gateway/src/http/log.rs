@@ -43,7 +43,7 @@ pub(super) async fn tile(
         TileKind::Hashes(_) => "public, max-age=31536000, immutable",
         TileKind::Entries if sight::sees_all(principal) => "private, max-age=31536000, immutable",
         TileKind::Entries => {
-            let message = "the records of everybody may not be seen with this credential";
+            let message = "the records of all users may not be seen with this credential";
             return Err(Refusal::new(ErrorCode::Forbidden, message)
                 .hint(format!("use a credential with the scope {SCOPE_CALLS}")));
         }

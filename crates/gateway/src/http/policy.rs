@@ -19,7 +19,7 @@ struct Shown<'p> {
     text: &'p str,
 }
 
-/// Shows the policy, for whoever may see what operators see.
+/// Shows the policy, for callers who may see what operators see.
 pub(super) async fn show(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,

@@ -34,12 +34,12 @@ pub(super) fn is_operator(caller: &Caller) -> bool {
     }
 }
 
-/// Refuses whoever may not see what operators see.
+/// Refuses callers who may not see what operators see.
 pub(super) fn operators_only(caller: &Caller) -> Result<(), Refusal> {
     if is_operator(caller) {
         return Ok(());
     }
-    let message = "this is for whoever runs the server";
+    let message = "this is for operators of the server";
     Err(Refusal::new(ErrorCode::Forbidden, message)
         .hint(format!("use a credential with the scope {SCOPE_CALLS}")))
 }

@@ -10,7 +10,7 @@ use super::{query, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 
-/// Asks, for whoever may see what operators see.
+/// Asks the upstream, for callers who may see what operators see.
 pub(super) async fn test(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,

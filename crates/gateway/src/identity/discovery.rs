@@ -19,7 +19,7 @@ pub(super) struct Configuration {
     pub(super) authorization_response_iss_parameter_supported: bool,
 }
 
-/// Fetches the document, and checks that it is of this issuer and that nobody on the way can have changed what it leads to.
+/// Fetches the document, and checks that it is of this issuer and that it cannot have been changed on the way.
 pub(super) async fn fetch(issuer: &str) -> Result<Configuration, Unfetched> {
     let base = issuer.trim_end_matches('/');
     let bytes = fetch_url(&format!("{base}/.well-known/openid-configuration")).await?;

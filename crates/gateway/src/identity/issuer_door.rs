@@ -73,19 +73,21 @@ pub struct FromIssuer {
     pub error: Option<String>,
 }
 
-/// Why an issuer let nobody in. The enum is exhaustive.
+/// Reason why a sign-in at an issuer failed. The enum is exhaustive.
 #[derive(Debug, thiserror::Error)]
 pub enum NotLetIn {
-    /// No issuer is configured.
+    /// No issuer is configured. Usually the link is an old one, or `[sign_in]` was removed.
     #[error("no issuer is configured for the sign-in")]
     NotConfigured,
     /// The return belongs to no request of this browser, or to one that is over.
+    /// Usually the person has gone back in the browser, or took too long.
     #[error("the return belongs to no sign-in of this browser")]
     NotAsked,
     /// The issuer refused, usually because the person declined.
     #[error("the issuer refused the sign-in: {0}")]
     Declined(String),
     /// The issuer could not be reached, or its answer cannot be used.
+    /// Usually the issuer is down, or `[sign_in]` names another one.
     #[error("the issuer cannot be used for a sign-in: {0}")]
     Unusable(#[from] Unusable),
 }
@@ -93,16 +95,16 @@ pub enum NotLetIn {
 /// Why an issuer's answer cannot be used. The enum is exhaustive.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// Its configuration could not be had.
+    /// Its configuration could not be had. Usually the issuer is down, or its address is misspelt.
     #[error("{0}")]
     Unfetched(Box<dyn std::error::Error + Send + Sync>),
-    /// It has no such endpoint.
+    /// It has no such endpoint. Usually the issuer does not offer the authorization code flow.
     #[error("its configuration names no {0}")]
     NoEndpoint(&'static str),
-    /// The endpoint could not be reached.
+    /// The endpoint could not be reached. Usually a firewall is between the server and the issuer.
     #[error("its token endpoint cannot be reached: {0}")]
     Http(#[source] reqwest::Error),
-    /// The endpoint refused.
+    /// The endpoint refused. Usually the secret of the client is wrong, or the return address is not registered.
     #[error("its token endpoint answers with {status} {error}")]
     Status {
         /// HTTP status.
@@ -110,10 +112,11 @@ pub enum Unusable {
         /// Code of the refusal (RFC 6749, section 5.2).
         error: String,
     },
-    /// The answer is too long, or is not one of a token endpoint.
+    /// The answer is too long, or is not one of a token endpoint. Usually a proxy answers in place of the issuer.
     #[error("its token endpoint gives no usable tokens")]
     NoTokens,
     /// The identity token does not belong to this sign-in.
+    /// Usually two sign-ins in one browser were mixed, or the token was put there by an attacker.
     #[error("its identity token does not belong to this sign-in")]
     OtherIdentity,
 }

@@ -8,10 +8,10 @@ use countersign::ledger;
 /// Reason why an operation on an API key failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
-    /// The store failed.
+    /// The store failed. Usually the database cannot be reached, or the disk is full.
     #[error(transparent)]
     Store(#[from] ledger::Error),
-    /// A field of the requested key is not valid.
+    /// A field of the requested key is not valid. Usually it is empty, too long or has a space.
     #[error("{field} must be {form}")]
     Invalid {
         /// Field, as a JSON Pointer.
@@ -19,7 +19,7 @@ pub enum KeysError {
         /// Required form.
         form: Cow<'static, str>,
     },
-    /// The key would have more rights than its creator.
+    /// The key would have more rights than its creator. Usually a scope is asked for that the creator does not have.
     #[error("{field} must be {form}: a key can do no more than its maker")]
     Beyond {
         /// Field, as a JSON Pointer.
@@ -27,28 +27,30 @@ pub enum KeysError {
         /// Required form.
         form: &'static str,
     },
-    /// There is no such key, or the caller may not know of it.
+    /// There is no such key, or the caller may not know of it. Usually the key itself was given in place of its id.
     #[error("there is no key {id:?}")]
     NoKey {
         /// Public id.
         id: String,
     },
-    /// The key was revoked or has expired.
+    /// The key was revoked or has expired. Usually it was rotated, and its grace is over.
     #[error("the key {id:?} has ended")]
     Ended {
         /// Public id.
         id: String,
     },
-    /// The maximum number of keys is reached.
+    /// The maximum number of keys is reached. Usually a program makes a key for each run and never revokes it.
     #[error("there are {limit} keys, which is the maximum")]
     Full {
         /// The maximum.
         limit: usize,
     },
     /// Other processes kept changing the same key.
+    /// Usually several replicas use one key at the same moment; try again.
     #[error("the key was changed at the same time; try again")]
     Busy,
     /// The caller's credential lacks the scope for managing keys.
+    /// Usually the key was made without `--scope keys:manage`.
     #[error("the credential does not grant {scope:?}")]
     MissingScope {
         /// Missing scope.

@@ -18,7 +18,7 @@ use crate::mcp;
 use crate::operator::AtSocket;
 use crate::words::Say;
 
-/// In the extensions of a request that this process sends to itself for somebody whom it knows already. Nothing on the wire can put it
+/// In the extensions of a request that this process sends to itself for a caller whom it knows already. Nothing on the wire can put it
 /// there.
 #[derive(Debug, Clone)]
 pub(crate) struct Known(pub(crate) Caller);

@@ -98,7 +98,7 @@ pub enum NotSignedIn {
     Refused(Box<Refused>),
     /// The credential is an agent's. Agents have the API; these pages answer for people.
     Agent,
-    /// The issuer let nobody in.
+    /// The issuer refused the sign-in, usually because the person declined or is not known there.
     Issuer(NotLetIn),
 }
 
@@ -307,7 +307,7 @@ mod tests {
         (sessions, cookie)
     }
 
-    /// B20: a session that nobody uses ends, also where a page of it keeps itself up to date, and every session ends after its time.
+    /// B20: an unused session ends, also where a page of it keeps itself up to date, and every session ends after its time.
     #[tokio::test]
     async fn sessions_end() {
         let (sessions, cookie) = begun().await;

@@ -281,7 +281,7 @@ impl Handler {
         Ok(result)
     }
 
-    /// Runs a call while its client is told how far it is and may stop it.
+    /// Runs a call, reports its progress to the client, and lets the client stop it.
     ///
     /// A client that goes away stops a read; a write that has begun finishes and is recorded.
     pub(super) async fn run(
@@ -323,7 +323,7 @@ fn blocks_of(reply: &ReplyEnvelope) -> Option<Vec<ContentBlock>> {
     blocks.collect()
 }
 
-/// The arguments of a message that nobody took them out of.
+/// The arguments of a message that still has them.
 fn written_anew(request: &CallToolRequestParams) -> Arc<str> {
     let arguments = request.arguments.as_ref();
     arguments.map_or_else(
@@ -380,7 +380,7 @@ async fn run(
     reply
 }
 
-/// The next report; never, where nobody asked for any or no more will come.
+/// The next report; never returns if the client asked for none or no more will come.
 async fn next(reports: &mut Option<mpsc::Receiver<Progress>>) -> Progress {
     if let Some(receiver) = reports
         && let Some(report) = receiver.recv().await

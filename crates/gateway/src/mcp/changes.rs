@@ -1,4 +1,4 @@
-//! Clients are told when the list of tools changes, where there is a stream to tell them on.
+//! Notifications to clients that the list of tools has changed, over the streams that are open.
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! A call that answers `NEEDS_USER_CONFIRMATION` names an approval. Where the client can show a form and
 //! the principal is the user, the question goes to the client: as an `input_required` result in the newer
 //! era, as a request of ours in the older ones where there is a connection. An agent is never asked with a
-//! form, because whoever fills it in might be the agent; it is sent to a page of the user's, where the
+//! form, because the agent might fill it in; it is sent to a page of the user's, where the
 //! client can open one, or told the approval's id.
 //!
 //! Nothing here decides: the answer goes to the approval, which is bound to its principal, tool and
@@ -158,7 +158,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Asks with the next request (newer era); none where the client cannot be asked.
+    /// Asks with the next request (newer era); `None` if the client cannot be asked.
     pub(super) async fn ask_later(
         &self,
         reply: &ReplyEnvelope,
@@ -177,7 +177,7 @@ impl Asking<'_> {
         Some(InputRequiredResult::new(Some(questions), Some(state)))
     }
 
-    /// Asks at once over a connection of the older eras. None where there is no answer, so that the call is
+    /// Asks at once over a connection of the older eras. `None` if there is no answer, so that the call is
     /// not worth another try.
     pub(super) async fn ask_now(
         &self,

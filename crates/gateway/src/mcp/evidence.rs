@@ -1,4 +1,4 @@
-//! Records as resources: `evidence://ev_…`, for the user whose they are and for nobody else.
+//! Records as resources: `evidence://ev_…`, for the user whose they are only.
 
 use countersign::archive::{self, Standing};
 use countersign::contract::SnapshotId;
@@ -30,7 +30,7 @@ pub(super) fn template() -> ResourceTemplate {
         .with_mime_type("application/json")
 }
 
-/// A record of this user, without what is sealed. One of somebody else is not there.
+/// A record of this user, without what is sealed. One of another user is not there.
 pub(super) async fn read(
     gateway: &Gateway,
     user_id: &str,

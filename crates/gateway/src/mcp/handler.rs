@@ -129,7 +129,7 @@ impl Handler {
     }
 }
 
-/// The head of the HTTP request that a message came with; none where it came without one.
+/// The head of the HTTP request that a message came with; `None` if it came without one.
 pub(super) fn head(extensions: &Extensions) -> Option<&Parts> {
     extensions.get::<Parts>()
 }

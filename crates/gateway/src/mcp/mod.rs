@@ -8,13 +8,13 @@
 //! |---|---|
 //! | `http` | the endpoint: bounds and sessions |
 //! | `stdio` | the same over standard input and output |
-//! | `raw` | the text of the arguments, kept before anybody parses it |
+//! | `raw` | the text of the arguments, kept before it is parsed |
 //! | `handler` | which request goes where |
 //! | `call` | a `tools/call` from its message to its result, with progress and cancellation |
 //! | `carriage` | the envelope in `_meta` and headers, the reply as a result |
 //! | `confirm` | what a user has to confirm, asked over the protocol |
 //! | `tools` | declarations as clients see them, and the pages of their list |
-//! | `changes` | who is told that the list of tools has changed |
+//! | `changes` | notifications that the list of tools has changed |
 //! | `evidence` | records as resources |
 //! | `talk`, `offers`, `sessions` | questions, resources and prompts of MCP servers behind the gateway |
 //! | `conformance` | what the official test suite expects to find, off by default |

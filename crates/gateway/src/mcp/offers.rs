@@ -41,7 +41,7 @@ impl Handler {
         self.offers().is_some_and(|offers| !offers.is_empty())
     }
 
-    /// True if somebody behind the gateway offers things of this kind.
+    /// True if an upstream offers things of this kind.
     pub(super) fn offers_any(&self, kind: Listed) -> bool {
         self.offers().is_some_and(|offers| offers.has(kind))
     }
@@ -76,7 +76,7 @@ impl Handler {
             .collect())
     }
 
-    /// Passes a request on; `None` if nobody offers what it is about.
+    /// Passes a request on; `None` if no upstream offers what it is about.
     pub(super) async fn pass<T: DeserializeOwned>(
         &self,
         asked: Asked,

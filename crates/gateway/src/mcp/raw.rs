@@ -1,4 +1,4 @@
-//! The text of a call's arguments, taken out of the message before anybody parses it.
+//! The text of a call's arguments, taken out of the message before it is parsed.
 //!
 //! Typed parsing loses what the binder needs: doubled members, `1.10`, integers beyond 2^53, and every
 //! argument that is not an object at all, such as the JSON text that many models send. So the text goes
@@ -133,7 +133,7 @@ pub(super) fn take_arguments(
     })
 }
 
-/// True if a member of a message, of its parameters or of their `_meta` is there twice: whoever looked at it on the way may have
+/// True if a member of a message, of its parameters or of their `_meta` is there twice: a proxy on the way may have
 /// read the other one.
 fn is_said_twice(message: &RawValue) -> bool {
     let mut object = Some(message);

@@ -182,7 +182,7 @@ where
         }
     }
 
-    /// The message in a line. What is no message gets one answer where it looks like one, and none where
+    /// The message in a line. Text that isn't a message gets one answer if it looks like one, and no answer if
     /// it is noise, so that two programs that echo each other fall silent.
     async fn read(&mut self, line: Vec<u8>) -> Option<ClientJsonRpcMessage> {
         if std::mem::take(&mut self.is_too_long) {

@@ -1,7 +1,7 @@
 //! How many streams stay open, and until when.
 //!
 //! A stream holds its connection for as long as its client likes. Without a bound, one client could take
-//! all connections, and nobody could come in to stop it.
+//! all connections, and no operator could come in to stop it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) struct Slot {
 }
 
 impl Streams {
-    /// At least three quarters of the connections are left for everything else. Whoever has a session also
+    /// At least three quarters of the connections are left for everything else. A caller with a session also
     /// gets ordinary answers as streams, so one caller may hold as many as there are sessions.
     pub(super) fn new(settings: &Settings, sessions_max: usize) -> Self {
         let quarter = (settings.connections_max / 4).max(1);
@@ -53,7 +53,7 @@ impl Streams {
         }
     }
 
-    /// Room for one more stream of this caller; none where there is none.
+    /// Room for one more stream of this caller; `None` if there is none.
     pub(super) fn enter(self: &Arc<Self>, caller: &Caller) -> Option<Slot> {
         let holder = Holder {
             actor: caller.principal.actor.clone(),
@@ -92,7 +92,7 @@ pub(super) fn held(body: Body, slot: Slot, gateway: Gateway, headers: HeaderMap)
     }))
 }
 
-/// Returns when nobody may listen any more with this head.
+/// Returns when the credential of this head may not listen any more.
 async fn over(gateway: &Gateway, headers: &HeaderMap) {
     let revoked = async {
         loop {

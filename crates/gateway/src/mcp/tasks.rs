@@ -1,7 +1,7 @@
 //! A call that waits for its user as a task (SEP-2663), for clients that declare the extension.
 //!
 //! The task is the approval: it has the approval's id, and waits as long as the approval does. The client asks with
-//! `tasks/get`. As long as nobody has answered, the task is `working`, and its message says where the user answers. After the
+//! `tasks/get`. As long as there is no answer, the task is `working`, and its message says where the user answers. After the
 //! answer, `tasks/get` makes the call as it was sent and gives the result.
 //!
 //! Tasks are kept in memory. After a restart, and on another replica, a task is not known: the client sends the call again,
@@ -50,7 +50,7 @@ pub(super) struct Waiting {
 }
 
 impl Tasks {
-    /// Lets a call wait that needs its user; none where the client has no tasks, or the call does not need anybody.
+    /// Lets a call wait that needs its user; `None` if the client has no tasks, or the call needs no user.
     pub(super) fn wait(
         &self,
         sent: &Sent,
@@ -90,7 +90,7 @@ impl Tasks {
         Some(CreateTaskResult::new(seed))
     }
 
-    /// The task of this caller. One of somebody else does not exist.
+    /// The task of this caller. One of another caller does not exist.
     fn of(&self, id: &str, principal: &Principal) -> Result<Arc<Waiting>, ErrorData> {
         let task = self.lock().get(id).cloned();
         let is_callers = |task: &Arc<Waiting>| {
@@ -219,7 +219,7 @@ mod tests {
         error
     }
 
-    /// A task of somebody else does not exist.
+    /// A task of another caller does not exist.
     #[test]
     fn a_task_is_its_callers() {
         let (tasks, now) = (Tasks::default(), Timestamp::UNIX_EPOCH);

@@ -44,7 +44,7 @@ pub(super) struct Declarations {
 }
 
 impl Declarations {
-    /// The declaration of a tool; none where it cannot be written for this protocol.
+    /// The declaration of a tool; `None` if it cannot be written for this protocol.
     pub(super) fn of(&self, catalog: &Catalog, entry: &Entry) -> Option<Arc<Prepared>> {
         let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = prepared.get(&entry.digest()) {
@@ -85,7 +85,7 @@ impl Prepared {
 /// A declaration, and what checks that an answer keeps to it.
 pub(super) struct Promise {
     pub(super) tool: Tool,
-    /// Accepts what the tool has promised to answer; none where it has promised nothing.
+    /// Accepts what the tool has promised to answer; `None` if it has promised nothing.
     output: Option<Binder>,
 }
 

@@ -1,7 +1,7 @@
 //! The operator's desk: operations that are carried out beside the calls of the server.
 //!
 //! This crate only carries them. What an operation is called, what it is asked with and what it answers is known to
-//! whoever implements [`Operations`]; both sides of that are the same program. An answer is a stream of JSON lines: what
+//! the implementation of [`Operations`]; both sides of that are the same program. An answer is a stream of JSON lines: what
 //! is written, how far it is, and at the end how it ended. An empty line says that it is still at work. A stream that
 //! ends without its last line was broken off.
 

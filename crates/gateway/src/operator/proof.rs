@@ -135,7 +135,7 @@ impl Prover {
         self.url.get_or_init(|| url.to_owned());
     }
 
-    /// A ticket for this nonce with the server's proof; none where the server does not listen yet or the nonce is none.
+    /// A ticket for this nonce with the server's proof; `None` if the server does not listen yet or the nonce is not valid.
     pub(crate) fn answer(&self, nonce: &str) -> Option<(String, String)> {
         let url = self.url.get()?;
         hex::decode::<32>(nonce)?;
@@ -249,7 +249,7 @@ mod tests {
         check(&authorization(&secret, exchange), false);
     }
 
-    /// Whoever asks for tickets and uses none takes a bounded room.
+    /// A caller that asks for tickets and uses none takes bounded room.
     #[test]
     fn tickets_are_bounded() {
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(Arc::new(SystemClock::new())));

@@ -1,4 +1,4 @@
-//! `/v1/operator`: what only the operator may ask for. For anybody else there is nothing here.
+//! `/v1/operator`: what only the operator may ask for. Other callers find nothing here.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -23,13 +23,14 @@ const ROOT: u32 = 0;
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// The system cannot have a socket there.
+    /// The system cannot have a socket there. Usually the data folder is deep in a tree of folders.
     #[error("the path {path} is longer than the {PATH_BYTES_MAX} bytes that a socket can have")]
     TooLong {
         /// Path of the socket.
         path: PathBuf,
     },
     /// Others could put something of theirs in its place.
+    /// Usually the data folder is in a shared folder such as `/tmp`.
     #[error(
         "others may write into the folder {folder} (mode {mode:04o}), and could put a socket of theirs there"
     )]
@@ -39,7 +40,7 @@ pub enum SocketError {
         /// Mode of the folder.
         mode: u32,
     },
-    /// It cannot be made.
+    /// It cannot be made. Usually the folder is read-only, or on a file system without sockets.
     #[error("cannot make the socket {path}")]
     Io {
         /// Path of the socket.
@@ -177,7 +178,7 @@ impl std::fmt::Debug for OperatorSocket {
 mod tests {
     use super::*;
 
-    /// U8: the account of the server and root, nobody else.
+    /// U8: the account of the server and root, no other account.
     #[test]
     fn only_the_same_account_and_root_are_the_operator() {
         for (uid, account, expected) in [

@@ -50,7 +50,7 @@ pub struct LivePolicy {
     /// True if this policy or an earlier one named an issuer.
     has_had_issuers: AtomicBool,
     keeper: OnceLock<Keeper>,
-    /// The tools that conditions of rules are checked against; not set if nobody gave them.
+    /// The tools that conditions of rules are checked against; not set if they were not given.
     catalog: OnceLock<Catalog>,
     /// Revision of the catalog that the policy was last checked against.
     checked: AtomicU64,

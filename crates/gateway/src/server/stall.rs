@@ -19,7 +19,7 @@ pub(super) struct Stall<S> {
     patience: Duration,
     /// Timer while a write waits; most writes never do.
     waiting: Option<Pin<Box<Sleep>>>,
-    /// Roster entry that is told whether a write waits.
+    /// Roster entry that records whether a write waits.
     presence: Option<Arc<Presence>>,
 }
 
@@ -33,7 +33,7 @@ impl<S> Stall<S> {
         }
     }
 
-    /// Sets the roster entry that is told whether a write waits.
+    /// Sets the roster entry that records whether a write waits.
     pub(super) fn told_to(mut self, presence: Arc<Presence>) -> Self {
         self.presence = Some(presence);
         self

@@ -96,7 +96,7 @@ async fn the_payload_has_the_id_of_the_token() {
     assert_eq!((status, &opened["payload"]["jti"]), (200, &json!("t_7")));
 }
 
-/// A16: an API key that was revoked, and whose old row somebody has put back, works again; the log says that it was
+/// A16: an API key that was revoked, and whose old row was put back, works again; the log says that it was
 /// revoked, and a verification names the record.
 #[tokio::test]
 async fn a_revoked_key_that_was_put_back_is_named() {

@@ -171,7 +171,7 @@ async fn nobody_waits_for_a_person_in_the_place_of_a_client_that_has_gone() {
     assert!(within(gateway.drained()).await);
 }
 
-/// A caller that waits for a person when the server stops is told to come back.
+/// A caller that waits for a person when the server stops gets a reply that says when to come back.
 #[tokio::test]
 async fn a_wait_for_a_person_ends_with_the_server() {
     let (_gateway, mut stream, stop, ended) = in_a_wait().await;

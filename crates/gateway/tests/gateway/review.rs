@@ -47,7 +47,7 @@ fn what_looks_like_a_mistake_is_told() {
     assert_snapshot!(check("[[tools]]\nmatch = \"*\""), @"4 of 4");
     assert_snapshot!(check("revision = \"nothing\""), @r#"
     0 of 4
-    the policy denies every tool to everybody: add [[tools]] entries, or [defaults] unlisted = "allow"
+    the policy denies every tool to every caller: add [[tools]] entries, or [defaults] unlisted = "allow"
     no agent may call any tool: look at [[agents]] and [defaults] unlisted_agents
     "#);
     assert_snapshot!(check("[[tools]]\nmatch = \"notes.*\"\nscopes = [\"a\"]\n[[tools]]\nmatch = \"note.*\"\nscopes = [\"b\", \"a\"]"), @r#"

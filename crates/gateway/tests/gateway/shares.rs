@@ -72,7 +72,7 @@ async fn one_address_cannot_hold_all_connections() {
     assert_eq!(wire, b"HTTP/1.1 200");
 }
 
-/// U15: one caller with slow bodies gets its share of open requests; the next one is told when to come back.
+/// U15: one caller with slow bodies gets its share of open requests; the reply to the next one says when to come back.
 #[tokio::test]
 async fn one_caller_cannot_hold_all_requests() {
     let settings = Settings {
@@ -210,7 +210,7 @@ async fn who_waits_for_a_key_holds_no_seat() {
     assert_eq!((gateway.calls_running(), gateway.calls_waiting()), (0, 0));
 }
 
-/// U15: no more calls wait than allowed; the next one is told that its key is running, and its seat is free.
+/// U15: no more calls wait than allowed; the reply to the next one says that its key is running, and its seat is free.
 #[tokio::test]
 async fn no_more_calls_of_a_caller_wait_than_may() {
     let settings = Settings {

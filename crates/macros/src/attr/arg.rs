@@ -170,7 +170,7 @@ fn on_optional_error(meta: &ParseNestedMeta<'_>) -> syn::Result<OnOptionalError>
         "tell" => Ok(OnOptionalError::Tell),
         _ => Err(syn::Error::new_spanned(
             text,
-            "`on_optional_error` is \"refuse\" (the call is refused) or \"tell\" (the tool runs without the value and is told)",
+            "`on_optional_error` is \"refuse\" (the call is refused) or \"tell\" (the tool runs without the value and gets a warning)",
         )),
     }
 }

@@ -33,6 +33,7 @@ pub enum OpenError {
     #[error("TLS cannot be set up")]
     Tls(#[from] rustls::Error),
     /// The options allow too few connections for the number of lanes.
+    /// Usually the pool was made smaller than the number of lanes.
     #[error("{found} connections are too few, {needed} are needed")]
     Connections {
         /// Number of connections that the options allow.
@@ -41,6 +42,7 @@ pub enum OpenError {
         needed: usize,
     },
     /// The server is too old.
+    /// Usually the address leads to another server than intended, or the server was not upgraded.
     #[error("the server is PostgreSQL {found}, {needed} or newer is needed")]
     TooOld {
         /// Its major version.
@@ -80,6 +82,7 @@ pub enum Failure {
     #[error("there is no connection to the database")]
     Pool(#[from] PoolError),
     /// The database refused a statement, or the connection broke.
+    /// Usually the server was restarted, or the network failed.
     #[error("the database failed")]
     Database(#[from] tokio_postgres::Error),
     /// The database did not answer in time, usually because it is overloaded or the network dropped the
@@ -89,7 +92,7 @@ pub enum Failure {
         /// Timeout in milliseconds.
         limit_ms: u128,
     },
-    /// Other transactions changed the same row on every retry.
+    /// Other transactions changed the same row on every retry. Usually many callers write the same document at once.
     #[error("{what} was changed by others {tries} times in a row")]
     Contended {
         /// Name of what was changed.
@@ -97,7 +100,7 @@ pub enum Failure {
         /// Number of attempts.
         tries: u32,
     },
-    /// The store is being closed.
+    /// The store is being closed. Usually the server is shutting down.
     #[error("the store is closed")]
     Closed,
     /// A row cannot be decoded, usually because something else than this program wrote it.
@@ -107,15 +110,18 @@ pub enum Failure {
         what: String,
     },
     /// The server may lose what is committed, or is another one than before.
+    /// Usually a setting was changed, or a fail-over led to another server.
     #[error(transparent)]
     Unfit(#[from] Unfit),
     /// Records could not be kept for too long, so no more are taken.
+    /// Usually the database cannot be reached, or its disk is full.
     #[error("records could not be kept for {seconds} s; no more are taken until they are")]
     Overdue {
         /// Time since the first one could not be kept, in seconds.
         seconds: u64,
     },
     /// The failure of a transaction, shared by all the calls in it.
+    /// Its cause is that of the transaction, usually a lost connection.
     #[error(transparent)]
     Shared(Arc<Failure>),
 }

@@ -33,6 +33,7 @@ struct Server {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// A crash may lose or damage what was committed.
+    /// Usually an operator has turned the setting off to make the server faster.
     #[error(
         "the server runs with {setting} = off and may lose commits when it crashes; turn it on"
     )]

@@ -78,7 +78,7 @@ pub enum BackupPhase {
 /// A backup was not made, or is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The target file exists already.
+    /// The target file exists already. Usually it is the backup of an earlier run.
     #[error("{} is there already", path.display())]
     Exists {
         /// Path of the file.
@@ -94,6 +94,7 @@ pub enum BackupError {
         source: io::Error,
     },
     /// The store was opened without keys, so the copy could not be assigned to an installation.
+    /// Usually a program that embeds the store has left them out.
     #[error("the store names no keys")]
     NoInstallation,
     /// The public key of the log is malformed, usually because the file was edited.
@@ -111,7 +112,7 @@ pub enum BackupError {
     /// The rows contradict each other, usually because the file was edited or a write was lost.
     #[error(transparent)]
     Rows(#[from] CopyError),
-    /// The store did not answer.
+    /// The store did not answer. Usually its disk is full or fails.
     #[error(transparent)]
     Store(#[from] Error),
 }

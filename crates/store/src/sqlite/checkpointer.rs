@@ -5,7 +5,7 @@
 //! always something left. So from time to time the writer copies the rest itself, where that is little.
 //!
 //! A long read, such as a backup, keeps everything that is written meanwhile from being copied. When it ends, there
-//! is much to copy at once: that is the thread's work too, because a writer that did it would answer nobody for a
+//! is much to copy at once: that is the thread's work too, because a writer that did it would answer no caller for a
 //! second or more.
 
 use std::path::Path;

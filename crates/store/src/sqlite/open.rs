@@ -20,6 +20,7 @@ use crate::migrate::MigrationError;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has the file open; a store in a file has one owner.
+    /// Usually a server runs on the same data folder.
     #[error(
         "{} is in use by another process; stop that one, use another file, or use PostgreSQL for more \
          than one process",
@@ -63,7 +64,7 @@ pub enum OpenError {
         /// First fault that was found.
         what: String,
     },
-    /// SQLite failed in another way.
+    /// SQLite failed in another way. Usually the disk is full or fails, or the file is not accessible.
     #[error("the database failed")]
     Database(#[source] rusqlite::Error),
 }

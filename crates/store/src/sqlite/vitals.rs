@@ -54,7 +54,7 @@ impl Vitals for SqliteStore {
 }
 
 impl SqliteStore {
-    /// True if writes work. After a failure that is tried out: nobody may be writing.
+    /// True if writes work. After a failure a write is tried, because no caller may be writing.
     async fn takes_writes(&self) -> bool {
         if self.health.is_failing() {
             let probe = self.writer.run(|session| {

@@ -113,7 +113,7 @@ pub enum CopyError {
     /// Another process integrates records of the original, usually a running server.
     #[error("another process uses the original store")]
     InUse,
-    /// A store did not answer.
+    /// A store did not answer. Usually its server cannot be reached, or its disk is full.
     #[error(transparent)]
     Store(#[from] Error),
 }

@@ -100,7 +100,7 @@ async fn what_the_server_says_is_cut_at_every_message() {
     cut_at_every_message(Side::Server).await;
 }
 
-/// An owner that was overtaken is told so, even if the first answer was lost.
+/// An owner that was overtaken learns so, even if the first answer was lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fence_whose_answer_was_lost_is_still_a_fence() {
     let url = shared_postgres().fresh_database();

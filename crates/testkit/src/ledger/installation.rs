@@ -7,7 +7,7 @@ use super::holds::config;
 use super::log::integrate_all;
 use super::{Checked, Fresh, race};
 
-/// U7: a store names the keys that it was opened with first, to everybody.
+/// U7: a store names the keys that it was opened with first, to every process.
 pub(super) async fn a_store_names_its_keys(fresh: &Fresh) -> Checked {
     let found = fresh.store.installation().await?;
     assert_eq!(found, Some(first()));

@@ -37,7 +37,7 @@ pub(super) async fn users_are_listed_in_portions(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// Everybody who races to make a user's key goes on with the same one.
+/// All processes that race to make a user's key go on with the same one.
 pub(super) async fn racing_keys_of_a_user_agree(fresh: &Fresh) -> Checked {
     let keys = super::race(16, |n| {
         let store = fresh.handle(n);

@@ -238,7 +238,7 @@ pub(super) async fn racing_takes_commit_once_and_share_the_answer(fresh: &Fresh)
     Ok(())
 }
 
-/// One commit that is sent many times at once is done once, and every sender is told that it was done.
+/// One commit that is sent many times at once is done once, and every sender gets the answer that it was done.
 pub(super) async fn racing_repeats_of_one_commit_all_hear_it_was_done(fresh: &Fresh) -> Checked {
     let cart = document("cart", "c_1");
     let answers = super::race(16, |n| {

@@ -32,6 +32,7 @@ pub struct Service {
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// A secret cannot be read.
+    /// Usually its variable is not set, or its file is not readable for the server's account.
     #[error("the upstream {upstream}: {source}")]
     Secret {
         /// Its name.
@@ -39,13 +40,13 @@ pub enum ServiceError {
         /// The cause.
         source: SecretError,
     },
-    /// The secret for identities is too short to be one.
+    /// The secret for identities is too short to be one. Usually a word was chosen in place of random bytes.
     #[error("the upstream {upstream}: identity_secret has fewer than {IDENTITY_BYTES_MIN} bytes")]
     WeakIdentity {
         /// Its name.
         upstream: String,
     },
-    /// The base address is not a valid URL of http or https.
+    /// The base address is not a valid URL of http or https. Usually the scheme was left out.
     #[error("the upstream {upstream}: {url:?} is not an http or https address")]
     Address {
         /// Its name.
@@ -54,6 +55,7 @@ pub enum ServiceError {
         url: String,
     },
     /// The address is private, and `allow_private` does not list it.
+    /// Usually the service runs on the same machine or in the same network.
     #[error("the upstream {upstream}: {source}")]
     Private {
         /// Its name.
@@ -62,6 +64,7 @@ pub enum ServiceError {
         source: Refused,
     },
     /// An entry of `allow_private` is not a valid network.
+    /// Usually it is a host name; networks are written as `10.0.0.0/8` or `loopback`.
     #[error("the upstream {upstream}: {text:?} is not a network")]
     Network {
         /// Its name.
@@ -70,6 +73,7 @@ pub enum ServiceError {
         text: String,
     },
     /// The approved tools of an MCP server cannot be read.
+    /// Usually the file was edited by hand, or belongs to another account.
     #[error("the upstream {upstream}: {source}")]
     Pins {
         /// Its name.
@@ -77,7 +81,7 @@ pub enum ServiceError {
         /// The cause.
         source: PinsError,
     },
-    /// The certificates cannot be read.
+    /// The certificates cannot be read. Usually the path is wrong, or the file is not in PEM format.
     #[error("the upstream {upstream}: the certificates in {path:?} cannot be read: {source}")]
     Certificates {
         /// Its name.
@@ -87,7 +91,7 @@ pub enum ServiceError {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The client cannot be made.
+    /// The client cannot be made. Usually the TLS settings do not fit together.
     #[error("the upstream {upstream}: {source}")]
     Client {
         /// Its name.

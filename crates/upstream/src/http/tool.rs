@@ -38,7 +38,7 @@ pub struct HttpTool {
 /// An entry cannot be made into a tool.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolFault {
-    /// The declaration is wrong.
+    /// The declaration is wrong. Usually a schema of the manifest has a keyword that is not supported.
     #[error(transparent)]
     Declaration(#[from] Undeclared),
     /// The path is not a valid template, usually because of an unbalanced brace.
@@ -49,7 +49,7 @@ pub enum ToolFault {
         /// The cause.
         source: TemplateError,
     },
-    /// The filter is not valid.
+    /// The filter is not valid. Usually it has a typing error, or a function that is not offered.
     #[error("the filter of {tool}: {source}")]
     Filter {
         /// The tool.

@@ -20,8 +20,8 @@ pub enum Trust {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Discovery {
-    /// Credential for listing the tools, in place of `auth`. Needed where `auth` is a credential of the user: the list is fetched for
-    /// nobody in particular.
+    /// Credential for listing the tools, in place of `auth`. Needed where `auth` is a credential of the user, because the list is
+    /// fetched without a user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
     /// Time after which the tools are listed again, in seconds, for a server that does not say when they change.

@@ -42,19 +42,19 @@ pub struct NotAReference;
 /// A secret could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The variable is not set.
+    /// The variable is not set. Usually the service was started without its environment file.
     #[error("the environment variable {name} is not set; set it to the secret")]
     NoVariable {
         /// Its name.
         name: String,
     },
-    /// The variable is not UTF-8.
+    /// The variable is not UTF-8. Usually it has raw bytes in place of hexadecimal digits or base64.
     #[error("the environment variable {name} is not UTF-8")]
     NotText {
         /// Its name.
         name: String,
     },
-    /// The file cannot be read.
+    /// The file cannot be read. Usually the path is wrong, or the file belongs to another account.
     #[error("the secret in {path:?} cannot be read: {source}")]
     Unreadable {
         /// The file.

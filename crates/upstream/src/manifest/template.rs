@@ -29,10 +29,10 @@ pub enum Piece {
 /// The text is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// A brace has no partner.
+    /// A brace has no partner. Usually a brace was forgotten, or a literal brace is meant, which a path cannot have.
     #[error("a {{ or }} has no partner; write {{name}}")]
     Unbalanced,
-    /// There is no name between two braces.
+    /// There is no name between two braces. Usually the name of the argument was forgotten.
     #[error("{{}} names nothing; write {{name}}")]
     Empty,
 }

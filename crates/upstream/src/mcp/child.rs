@@ -219,7 +219,7 @@ fn heir(group: Option<Pid>) -> Option<tokio::process::Child> {
     command.spawn().ok()
 }
 
-/// Kills everybody of a group.
+/// Kills every process of a group.
 fn kill(group: Option<Pid>) {
     if let Some(group) = group {
         // It fails where nobody of the group is left.

@@ -1,5 +1,5 @@
 //! Our side of a connection: reports of progress go to the call that they are about, questions and messages to its caller, and a
-//! changed list is noticed. A question that finds nobody is declined.
+//! changed list is noticed. A question without a caller who can answer is declined.
 
 #![expect(
     deprecated,
@@ -35,7 +35,7 @@ pub(super) struct Client {
     pub(super) sinks: Arc<Sinks>,
     pub(super) talks: Arc<Talks>,
     pub(super) secrets: Secrets,
-    /// The abilities that a server of the older eras is told of.
+    /// The abilities that a server of the older eras gets to know.
     pub(super) abilities: ClientCapabilities,
     /// Told when the server's list of tools has changed.
     pub(super) changed: Arc<Notify>,

@@ -51,7 +51,7 @@ pub(super) struct Connection {
 
 /// The caller's side of a connection.
 pub(super) struct Behind {
-    /// The abilities of the caller's client, for a server that is told once.
+    /// The abilities of the caller's client, for a server that hears of them once.
     pub(super) abilities: Value,
     /// True if users share the connection.
     pub(super) is_shared: bool,

@@ -31,10 +31,10 @@ pub struct Read {
 /// A file that lists no MCP servers.
 #[derive(Debug, thiserror::Error)]
 pub enum NoServers {
-    /// It is no JSON.
+    /// It is no JSON. Usually the file of another program was given, or it has comments.
     #[error("it is not valid JSON")]
     NotJson(#[source] serde_json::Error),
-    /// It has none of the members that list servers.
+    /// It has none of the members that list servers. Usually the settings of another part of the client were given.
     #[error("it has no member mcpServers or servers, as the files of MCP clients have")]
     NotAList,
 }

@@ -164,7 +164,7 @@ impl Connection {
 }
 
 impl Server {
-    /// True if somebody who may call these tools may have what the server offers beside them. A server without tools is open to everybody
+    /// True if a caller of these tools may have what the server offers beside them. A server without tools is open to every caller
     /// once that was approved.
     fn is_open_to(&self, tools: &BTreeSet<String>) -> bool {
         let prefix = self.entry.prefix();

@@ -1,7 +1,7 @@
 //! The approved tools of all MCP servers beside the other tools of a catalog: which of them are there, and why the others are not.
 //!
-//! A server chooses the names and schemas of its tools, so nothing in its list may keep anybody else from working. A tool that cannot be
-//! used is left out and told. A name belongs to whoever is not an MCP server first, and then to the first server of the configuration,
+//! A server chooses the names and schemas of its tools, so nothing in its list may keep another server from working. A tool that cannot be
+//! used is left out and told. A name belongs to a tool that isn't of an MCP server first, and then to the first server of the configuration,
 //! however long that one takes to answer.
 
 use std::collections::{BTreeMap, HashMap};

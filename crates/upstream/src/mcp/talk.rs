@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// The calls of one connection that are on their way, with those of their callers who can be spoken to.
 ///
 /// A request of a server of the older eras does not say which call it is about. The callers of a connection are one user's, so the
-/// newest of them is asked; where users share a connection, nobody is asked unless there is one call only.
+/// newest of them is asked; where users share a connection, no user is asked unless there is one call only.
 #[derive(Debug, Default)]
 pub(super) struct Talks {
     is_shared: bool,
@@ -58,7 +58,7 @@ impl Talks {
         calls.under_way.values().rev().flatten().next().cloned()
     }
 
-    /// Asks the caller; `None` if nobody can be asked, or there is no answer.
+    /// Asks the caller; `None` if no caller can be asked, or there is no answer.
     pub(super) async fn ask<T: DeserializeOwned>(&self, request: Value) -> Option<T> {
         let answer = self.caller()?.ask(request).await?;
         serde_json::from_value(answer).ok()
@@ -75,7 +75,7 @@ impl Drop for Seat<'_> {
     }
 }
 
-/// The abilities of a caller's client that a server is told of: those that it can make use of through us.
+/// The abilities of a caller's client that a server gets to know: those that it can make use of through us.
 pub(super) fn abilities(dialogue: Option<&Dialogue>) -> Value {
     let passed = ["elicitation", "sampling", "roots"].into_iter();
     let own = passed.filter_map(|name| {
@@ -126,7 +126,7 @@ mod tests {
         Arc::new(Dialogue::new(json!({ "name": name })))
     }
 
-    /// Nobody is asked about the call of another user.
+    /// No user is asked about the call of another.
     #[test]
     fn a_shared_connection_asks_nobody_in_doubt() {
         let name = |talks: &Talks| talks.caller().map(|own| own.abilities()["name"].clone());

@@ -112,7 +112,7 @@ impl McpTool {
         Ok(reply)
     }
 
-    /// Has the server list its tools if it has not done so yet: nothing is called whose definition nobody has compared.
+    /// Has the server list its tools if it has not done so yet: nothing is called whose definition was not compared.
     async fn compare(&self, ctx: &CallContext) -> Result<(), ToolError> {
         if self.server.has_listed() {
             return Ok(());

@@ -36,18 +36,20 @@ pub(super) enum WireError {
     #[error("no connection: {0}")]
     Unreachable(reqwest::Error),
     /// The name resolves to a private address that `allow_private` does not list: nothing was sent.
+    /// Usually the server runs on the same machine or in the same network.
     #[error("{0}")]
     Forbidden(reqwest::Error),
     /// The connection was lost, or the answer cannot be read.
+    /// Usually the server was restarted, or the network failed.
     #[error("lost: {0}")]
     Lost(reqwest::Error),
-    /// The server refuses the credential: nothing was done.
+    /// The server refuses the credential: nothing was done. Usually the token has expired.
     #[error("status {0}")]
     Refused(u16),
-    /// The answer is longer than the bound.
+    /// The answer is longer than the bound. Usually a tool has answered with a whole file.
     #[error("the answer has more than {0} bytes")]
     TooLarge(usize),
-    /// A header cannot be written: nothing was sent.
+    /// A header cannot be written: nothing was sent. Usually a secret ends with a line break.
     #[error("a header cannot be written")]
     Unwritable,
 }

@@ -197,7 +197,7 @@ async fn endless_informational_answers_end() {
     );
 }
 
-/// A8: no digit of an answer is lost without a word: an integer that no number holds is a text, and a decimal that is rounded is told.
+/// A8: no digit of an answer is lost without a word: an integer that no number holds becomes a string, and a rounded decimal is reported.
 #[tokio::test]
 async fn digits_of_an_answer_are_kept() {
     let service = Service::start(|seen, _| match seen.target.rsplit('/').next().unwrap() {

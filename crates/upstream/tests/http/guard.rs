@@ -201,7 +201,7 @@ async fn time_and_concurrency_are_bounded() {
     insta::assert_snapshot!(told(&reply), @r#"TIMEOUT: the upstream svc did not answer in time [retryable  ]"#);
 }
 
-/// B17: callers in a hurry do not open the breaker for everybody.
+/// B17: callers in a hurry do not open the breaker for all callers.
 #[tokio::test]
 async fn a_short_deadline_does_not_open_the_breaker() {
     let service = Service::start(|seen, _| match seen.target.as_str() {

@@ -67,7 +67,7 @@ async fn a_tool_is_shown_under_another_name() {
     assert_eq!(claims["tool"], "svc.ours", "the name in the path");
 }
 
-/// B14: title, description, examples, annotations, retention: the declaration that everybody is shown.
+/// B14: title, description, examples, annotations, retention: the declaration that every caller is shown.
 #[tokio::test]
 async fn the_declaration_says_what_the_entry_says() {
     let service = plain().await;

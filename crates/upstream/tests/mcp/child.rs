@@ -314,7 +314,7 @@ async fn children_make_room_for_others() {
     world.upstreams.close().await;
 }
 
-/// A child whose answer is longer than the bound is told to be that, and the next call finds another child.
+/// A child whose answer is longer than the bound is reported as that, and the next call finds another child.
 #[tokio::test]
 async fn a_line_over_the_bound_is_an_error_at_once() {
     let world = world("", "response_bytes_max = 20000\n").await;
@@ -349,7 +349,7 @@ async fn a_number_that_would_lose_digits_is_refused() {
     world.upstreams.close().await;
 }
 
-/// A21: a child gets the token that its user has stored, and nobody else's; whoever has stored none has no child.
+/// A21: a child gets the token that its user has stored, and no other user's; a user who has stored none has no child.
 #[tokio::test]
 async fn a_child_gets_the_token_of_its_user() {
     let world = world("", "user_env = 'TOKEN'\n").await;
@@ -369,7 +369,7 @@ async fn a_child_gets_the_token_of_its_user() {
     world.upstreams.close().await;
 }
 
-/// A definition that has changed before a first call is noticed by that call: nothing is called that nobody has compared.
+/// A definition that has changed before a first call is noticed by that call: nothing is called that was not compared.
 #[tokio::test]
 async fn the_first_call_compares_the_definition() {
     let folder = folder();

@@ -186,7 +186,7 @@ async fn a_withdrawn_approval_is_in_force_at_once() {
     }
 }
 
-/// Keeps what it is told, once it can.
+/// Keeps what it is given, once it can.
 #[derive(Debug, Default)]
 struct Notebook {
     works: AtomicBool,

@@ -1,4 +1,4 @@
-//! Tools of servers beside those of others: nothing that a server lists keeps anybody else from working.
+//! Tools of servers beside those of others: nothing that a server lists keeps another server from working.
 
 use std::fs;
 use std::path::Path;
@@ -92,7 +92,7 @@ async fn a_provider_name_belongs_to_the_first_of_the_configuration() {
 }
 
 /// A tool that cannot be used is left out, at the first list, after a restart and in declarations; the others of its server and of others
-/// are there, and whoever approves it is told.
+/// are there, and the approval shows it.
 #[tokio::test]
 async fn a_list_that_is_partly_wrong_stops_nobody() {
     let schema = |own: Value| json!({"type": "object", "properties": {"x": own}});

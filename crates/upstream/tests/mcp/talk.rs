@@ -55,7 +55,7 @@ async fn a_question_reaches_the_caller_and_the_answer_the_server() {
     world.upstreams.close().await;
 }
 
-/// Resources and prompts are listed with the server's name in front, and what is asked for reaches it under its own name; whoever may call
+/// Resources and prompts are listed with the server's name in front, and what is asked for reaches it under its own name; a caller who may call
 /// none of its tools sees none of them.
 #[tokio::test]
 async fn resources_and_prompts_have_the_prefix() {

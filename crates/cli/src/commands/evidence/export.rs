@@ -19,7 +19,7 @@ use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed};
 use crate::terminal::Terminal;
 
-/// Export records with their proofs to one file that anybody can verify
+/// Export records with their proofs to one file that anyone can verify
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

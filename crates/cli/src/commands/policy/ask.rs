@@ -1,4 +1,4 @@
-//! A call that nobody makes: who would call what, with which arguments.
+//! A call that is not made: who would call what, with which arguments.
 
 use std::str::FromStr;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// A call that nobody makes.
+/// A call that is only decided, never made.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     /// Who calls: `agent:ID`, `user:ID` or `system:ID`; without it, the user.
@@ -73,7 +73,7 @@ impl Asked {
                 ActorType::Agent | ActorType::System => Principal::without_user(actor.clone()),
             },
             (None, None) => {
-                return Err(Failure::new("nobody calls")
+                return Err(Failure::new("the caller is missing")
                     .hint("name who calls: as = \"agent:ID\" (--as agent:ID), user = \"ID\" (--user ID), or both"));
             }
         };

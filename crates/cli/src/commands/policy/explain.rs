@@ -18,7 +18,7 @@ use crate::place::PlaceOptions;
 use crate::terminal::Terminal;
 use crate::{catalog, policy};
 
-/// Show which line of a policy decided a recorded call, or decides one that nobody makes
+/// Show which line of a policy decided a recorded call, or would decide one that is not made
 ///
 /// Nothing is called, opened or recorded. Limits, budgets and the tool itself are not asked.
 #[derive(Debug, clap::Args)]

@@ -30,7 +30,7 @@ use crate::terminal::Terminal;
 /// The name of a log that ends with its process.
 const ORIGIN: &str = "countersign.invalid/recording";
 
-/// Answers from the recording until it is told to stop.
+/// Answers from the recording until a signal stops it.
 pub(super) fn play(
     played: &Played,
     options: &PlaceOptions,

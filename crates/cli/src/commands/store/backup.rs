@@ -33,7 +33,7 @@ pub(crate) struct Backup {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Also write both keys to FILE.keys; whoever has both files can read all data
+    /// Also write both keys to FILE.keys; both files together give access to all data
     #[arg(long)]
     with_keys: bool,
 }

@@ -166,9 +166,8 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
         How::NewLog { lost } => {
             match lost {
                 Some(lost) => terminal.say(format_args!("note: {lost} signed records are lost"))?,
-                None => terminal.say(
-                    "note: records after the backup are lost; nobody can tell how many there were",
-                )?,
+                None => terminal
+                    .say("note: records after the backup are lost; their number is unknown")?,
             }
             terminal.say(UNSIGNED)?;
             for task in NEW_LOG_TASKS {

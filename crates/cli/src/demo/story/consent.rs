@@ -40,7 +40,7 @@ pub(in crate::demo) fn lock(
     let held = after.map(|after| after + u64::from(QUANTITY));
     stage.check(
         locked.is_ok() && held.is_some() && held == before,
-        "nobody else can buy these; the lock ends by itself",
+        "no other buyer can take these; the lock ends by itself",
     )?;
     stage.end()
 }

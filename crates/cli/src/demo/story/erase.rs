@@ -34,7 +34,7 @@ pub(in crate::demo) fn play(
     let opened = opened.map_err(archive_failed)?;
     stage.check(
         matches!(opened.content, Content::Erased),
-        "what was sent and answered cannot be opened any more, by anybody",
+        "what was sent and answered cannot be opened any more, not even by the operator",
     )?;
     let gone = world.ask(summary(order));
     stage.call(&gone)?;
@@ -51,7 +51,7 @@ pub(in crate::demo) fn play(
     let report = verify(world, &std::fs::read_to_string(bundle)?)?;
     stage.check(
         report.is_valid(),
-        "and so is the bundle that somebody was given before",
+        "and so is the bundle that was exported before",
     )?;
     stage.end()
 }

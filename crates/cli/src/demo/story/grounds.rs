@@ -58,7 +58,7 @@ fn quote(world: &World, stage: &mut Stage<'_>) -> Result<Answer, Failure> {
     )?;
     stage.check(
         answer.is_warned("TEXT_TO_INTEGER") && answer.is_warned("TRAILING_COMMA"),
-        "every repair is told",
+        "every repair is reported",
     )?;
     let unit = answer.money("/lines/0/unit_price");
     let product = unit.and_then(|unit| unit.times(QUANTITY).ok());
@@ -211,7 +211,7 @@ fn compliance(world: &World, stage: &mut Stage<'_>) -> Result<String, Failure> {
     let decision = answer.text("/decision");
     stage.check(
         matches!(decision.as_deref(), Some("allowed" | "conditional")),
-        "it may, and what has to be done first is told",
+        "it may, and the reply says what has to be done first",
     )?;
     let blocked = check(json!({"country": FORBIDDEN}));
     stage.call(&blocked)?;

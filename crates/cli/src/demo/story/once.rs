@@ -17,7 +17,7 @@ pub(in crate::demo) fn again(
 ) -> Result<(), Failure> {
     stage.begin(
         "once",
-        "The same call again, and the same key from somebody else",
+        "The same call again, and the same key from another user",
     )?;
     let again = world.ask(order.call.clone());
     stage.call(&again)?;

@@ -98,7 +98,7 @@ fn tamper(world: &World, stage: &mut Stage<'_>, amount: &Money, text: &str) -> R
     std::fs::write(&path, &changed)?;
     let report = verify(world, &changed)?;
     stage.say(&format!(
-        "somebody changes byte {at} of the file: a digit of {amount}"
+        "an attacker changes byte {at} of the file: a digit of {amount}"
     ))?;
     for finding in report.findings.iter().take(2) {
         stage.value("found", &finding.to_string())?;

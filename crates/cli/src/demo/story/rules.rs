@@ -118,7 +118,7 @@ fn write_changed(world: &World, stage: &mut Stage<'_>) -> Result<(PathBuf, &'sta
     std::fs::create_dir_all(folder.join("tax"))?;
     std::fs::write(folder.join("tax/2027-01-01.toml"), changed)?;
     stage.say(&format!(
-        "somebody writes tax/2027-01-01.toml: a rate of {rate_new} instead of {rate} in Germany"
+        "an operator writes tax/2027-01-01.toml: a rate of {rate_new} instead of {rate} in Germany"
     ))?;
     Ok((folder, rate_new))
 }

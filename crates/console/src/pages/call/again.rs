@@ -27,7 +27,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// A call to try again; none where its answer is too long to be compared.
+    /// A call to try again; `None` if its answer is too long to be compared.
     pub(super) fn new(tool: &str, user: &str, bound: &Value, recorded: &Value) -> Option<Self> {
         let recorded = recorded.to_string();
         let fits = !tool.is_empty() && recorded.len() <= COMPARED_BYTES_MAX;

@@ -38,7 +38,7 @@ pub enum Whose {
 /// that was put back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// A note that is not a valid checkpoint of this log.
+    /// A note that is not a valid checkpoint of this log. Usually it was altered, or is of another installation.
     #[error("{whose} is not valid: {error}")]
     Checkpoint {
         /// The source of the note.
@@ -49,7 +49,7 @@ pub enum Fault {
     /// There are records, but none was ever signed. Usually the signer has never run.
     #[error("the log was never signed")]
     NeverSigned,
-    /// Records are missing: the log was cut or rolled back.
+    /// Records are missing: the log was cut or rolled back. Usually an old backup was put back.
     #[error("the log has {found} leaves, and {whose} is of {signed}: the newest are gone")]
     Shorter {
         /// The source that names the greater size.
@@ -68,6 +68,7 @@ pub enum Fault {
         signed: u64,
     },
     /// The leaves have another root: a leaf was changed, or the log was rewritten.
+    /// Usually a row was edited in the database.
     #[error("the first {size} leaves have the root {found}; {whose} says {expected}")]
     RootDiffers {
         /// The source of the expected root.
@@ -79,7 +80,7 @@ pub enum Fault {
         /// The root of the leaves.
         found: Digest,
     },
-    /// No proof leads from this checkpoint to the current tree.
+    /// No proof leads from this checkpoint to the current tree. Usually the tiles were rebuilt from changed leaves.
     #[error("there is no proof that the log grew from the {size} leaves of {whose}")]
     NotShown {
         /// The source of the checkpoint.
@@ -88,33 +89,34 @@ pub enum Fault {
         size: u64,
     },
     /// The tiles do not belong to the tree that was verified before.
+    /// Usually the store was exchanged since the run that is resumed.
     #[error("the tiles of the first {size} leaves are not those that were verified before")]
     EdgeDiffers {
         /// Number of leaves that were verified before.
         size: u64,
     },
-    /// A leaf is missing.
+    /// A leaf is missing. Usually its row was deleted from the database.
     #[error("the leaf is missing; the log should have {size}")]
     LeafMissing {
         /// Number of leaves that the log should have.
         size: u64,
     },
-    /// Another leaf is in its place.
+    /// Another leaf is in its place. Usually rows were exchanged in the database.
     #[error("the leaf {found} is in its place")]
     OutOfOrder {
         /// The place that the other leaf names.
         found: u64,
     },
-    /// The leaf is not canonical JSON.
+    /// The leaf is not canonical JSON. Usually the leaf was edited in the database.
     #[error("its leaf is not canonical JSON")]
     LeafNotCanonical,
-    /// The leaf is JSON, but not a record.
+    /// The leaf is JSON, but not a record. Usually the leaf was edited, or a newer version has written it.
     #[error("its leaf isn't a record: {0}")]
     LeafNotARecord(LeafError),
-    /// The leaf, or its hash in the tree, was changed.
+    /// The leaf, or its hash in the tree, was changed. Usually the row was edited in the database.
     #[error("its leaf has another hash than the tree keeps")]
     HashDiffers,
-    /// A tile is missing, or cut short.
+    /// A tile is missing, or cut short. Usually rows were deleted from the database.
     #[error("tile {level}/{index} is missing or cut short")]
     TileMissing {
         /// Its level.
@@ -122,7 +124,7 @@ pub enum Fault {
         /// Its number in the level.
         index: u64,
     },
-    /// A tile does not agree with the leaves.
+    /// A tile does not agree with the leaves. Usually a leaf below it was changed.
     #[error("tile {level}/{index} is not that of the leaves below it")]
     TileDiffers {
         /// Its level.
@@ -130,35 +132,36 @@ pub enum Fault {
         /// Its number in the level.
         index: u64,
     },
-    /// The record cannot be found by its id.
+    /// The record cannot be found by its id. Usually its row was deleted from the database.
     #[error("there is no row for it")]
     RowMissing,
-    /// The row cannot be read back from the store.
+    /// The row cannot be read back from the store. Usually a column was edited in the database.
     #[error("its row cannot be read: {what}")]
     RowUnreadable {
         /// The damage that the store reports.
         what: Arc<str>,
     },
-    /// The row names another place in the tree.
+    /// The row names another place in the tree. Usually the row was edited in the database.
     #[error("its row has the position {found:?}")]
     IndexDiffers {
         /// The place that the row names.
         found: Option<u64>,
     },
-    /// A column of the row differs from the record.
+    /// A column of the row differs from the record. Usually the row was edited in the database.
     #[error("its row has another {field}")]
     RowDiffers {
         /// Name of the column.
         field: &'static str,
     },
     /// The user's key is missing, and the row does not say that the user was erased.
+    /// Usually the key was deleted from the database without an erasure.
     #[error("its user was not erased and has no key")]
     KeyMissing,
-    /// There is a payload, but the record names none.
+    /// There is a payload, but the record names none. Usually a row was moved or added in the database.
     #[error("it has no payload, and one is kept for it")]
     PayloadUnexpected,
-    /// The call has settled its key, and the key is not taken any more: the call could run again. Usually somebody has
-    /// deleted the claim.
+    /// The call has settled its key, and the key is not taken any more: the call could run again. Usually
+    /// the claim was deleted from the store.
     #[error("its key is free again: the claim is gone")]
     ClaimMissing,
     /// The call has settled its key, and the claim says otherwise. Usually an old row was put back.
@@ -170,17 +173,18 @@ pub enum Fault {
         /// Name of the kind of thing.
         what: &'static str,
     },
-    /// A hold was placed and never lifted, and is not there. Usually somebody has deleted it.
+    /// A hold was placed and never lifted, and is not there. Usually it was deleted from the store.
     #[error("the hold that it places is gone, and was not lifted")]
     HoldMissing,
-    /// The payload is gone although its retention is not over and its user was not erased. Usually somebody has deleted
-    /// it from the store.
+    /// The payload is gone although its retention is not over and its user was not erased. Usually it was deleted
+    /// from the store.
     #[error("its payload is gone, and was to be kept until {until:.0}")]
     PayloadMissing {
         /// End of its retention.
         until: Timestamp,
     },
     /// The payload's digest differs from the one in the record.
+    /// Usually the payload was changed, or that of another record was put in its place.
     #[error("its payload has the digest {found}, not {expected}")]
     PayloadDiffers {
         /// The digest in the record.
@@ -188,25 +192,25 @@ pub enum Fault {
         /// The digest of the stored payload.
         found: Digest,
     },
-    /// A linked record is missing.
+    /// A linked record is missing. Usually its row was deleted from the database.
     #[error("it links {id:?}, which is not there")]
     LinkMissing {
         /// The name in the link.
         id: Arc<str>,
     },
-    /// A linked record has another leaf than the link names.
+    /// A linked record has another leaf than the link names. Usually one of the two leaves was changed.
     #[error("it links {id:?}, which has another leaf")]
     LinkDiffers {
         /// The name in the link.
         id: Arc<str>,
     },
-    /// A linked record is not before this one in the log.
+    /// A linked record is not before this one in the log. Usually one of the two leaves was changed.
     #[error("it links {id:?}, which is not before it in the log")]
     LinkLater {
         /// The name in the link.
         id: Arc<str>,
     },
-    /// The claim that a linked answer was fresh is wrong.
+    /// The claim that a linked answer was fresh is wrong. Usually one of the two leaves was changed.
     #[error("it claims that {id:?} was fresh {fault}")]
     Freshness {
         /// The name in the link.
@@ -215,6 +219,7 @@ pub enum Fault {
         fault: FreshnessFault,
     },
     /// A record begins this log as the continuation of another one, and its statement about that log is wrong.
+    /// Usually the file of the earlier log that was given is another one.
     #[error("it begins the log after another one, and {what}")]
     EarlierLog {
         /// The difference.

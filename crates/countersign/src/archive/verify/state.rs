@@ -1,4 +1,4 @@
-//! State that the log can be compared with: the claims of calls that are settled, the holds, and API keys. A row that somebody has
+//! State that the log can be compared with: the claims of calls that are settled, the holds, and API keys. A row that was
 //! deleted, or put back as it was before, is named by the record that says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -257,7 +257,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a message with its header. Thinking that does not end was cut off; a message to nobody is prose.
+    /// Reads a message with its header. Thinking that does not end was cut off; a message without a recipient is prose.
     fn harmony(&mut self, row: &Row, start: usize, behind: usize) -> Step {
         const MESSAGE: &str = "<|message|>";
         let header_start = if row.open.ends_with('=') {

@@ -34,7 +34,7 @@ pub(in super::super) fn templates() -> Result<Vec<ResourceTemplate>, ErrorData> 
     }]))
 }
 
-/// One resource; none where it is no fixture.
+/// One resource; `None` if it isn't a fixture.
 pub(in super::super) fn read(uri: &str) -> Option<Result<ReadResourceResult, ErrorData>> {
     let contents = match uri {
         "test://static-text" => json!({

@@ -17,19 +17,20 @@ use super::tree::{Arithmetic, Comparison, Each, Expr, Node, Path, Root};
 /// Reason for which a condition cannot be decided for a call. It names places of the policy, and no value of the call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failed {
-    /// Something that it looks at is not there.
+    /// Something that it looks at is not there. Usually an optional argument is used without `has`.
     #[error("{path} is not there")]
     Absent {
         /// What it looks at.
         path: String,
     },
     /// A value is of a type that the operation does not take.
+    /// Usually the tool does not declare the type of the argument.
     #[error("a value is {found}, where another type is needed")]
     Type {
         /// The type of the value.
         found: &'static str,
     },
-    /// Money of two currencies is compared.
+    /// Money of two currencies is compared. Usually the rule names one currency, and the call has another.
     #[error("{left} and {right} cannot be compared")]
     Currency {
         /// The first currency.
@@ -37,19 +38,20 @@ pub enum Failed {
         /// The second currency.
         right: String,
     },
-    /// A value is no amount of money, or no currency.
+    /// A value is no amount of money, or no currency. Usually the argument is a plain number in another unit.
     #[error(transparent)]
     Money(#[from] InvalidMoney),
     /// A value is no number, or one that cannot be compared exactly.
+    /// Usually it is a string with a unit in it, or has too many digits.
     #[error("a value is no number that can be compared exactly")]
     Number,
-    /// A value is no time.
+    /// A value is no time. Usually it has no offset from UTC.
     #[error("a value is no time such as 2026-12-31T00:00:00Z")]
     Time,
-    /// A list has no item of an index.
+    /// A list has no item of an index. Usually the list is shorter than the rule expects.
     #[error("a list has no item of this index")]
     Index,
-    /// It takes too many steps.
+    /// It takes too many steps. Usually a list of the call is very long.
     #[error("it takes more than {STEPS_MAX} steps")]
     Steps,
 }

@@ -65,7 +65,7 @@ impl fmt::Display for Suspect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EveryToolDenied => f.write_str(
-                "the policy denies every tool to everybody: add [[tools]] entries, or [defaults] unlisted = \"allow\"",
+                "the policy denies every tool to every caller: add [[tools]] entries, or [defaults] unlisted = \"allow\"",
             ),
             Self::ToolsForNobody { tools } => {
                 let named: Vec<&str> = tools.iter().take(NAMED_MAX).map(String::as_str).collect();
@@ -77,13 +77,13 @@ impl fmt::Display for Suspect {
                 )
             }
             Self::OnlyObserved => f.write_str(
-                "the whole policy is only observed, so everybody who is let in may call every tool: remove mode = \"observe\" to enforce it",
+                "the whole policy is only observed, so every authenticated caller may call every tool: remove mode = \"observe\" to enforce it",
             ),
             Self::ToolsAlwaysDenied { tools } => {
                 let named: Vec<&str> = tools.iter().take(NAMED_MAX).map(String::as_str).collect();
                 let more = if tools.len() > NAMED_MAX { ", …" } else { "" };
                 let named = named.join(", ");
-                write!(f, "nobody can call what a rule without a condition denies: {named}{more}")
+                write!(f, "no caller can call what a rule without a condition denies: {named}{more}")
             }
             Self::EveryAgentDenied => f.write_str(
                 "no agent may call any tool: look at [[agents]] and [defaults] unlisted_agents",

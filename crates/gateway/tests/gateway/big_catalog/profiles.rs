@@ -1,4 +1,4 @@
-//! Profiles: some callers are offered some tools, and nobody more than before.
+//! Profiles: some callers are offered some tools, and no caller more than before.
 
 use std::sync::Arc;
 

@@ -126,7 +126,7 @@ async fn a_long_answer_is_cut_and_fetched() {
     check(Arc::new(postgres.unwrap())).await;
 }
 
-/// The rest of an answer is for the caller who was answered, and for nobody else.
+/// The rest of an answer is for the caller who was answered only.
 #[tokio::test]
 async fn the_rest_is_for_its_caller_only() {
     let agent = |id: &str, user: &str| {

@@ -106,7 +106,7 @@ async fn null_for_something_optional_is_the_same_call() {
     assert_eq!(place.runs(), 1);
 }
 
-/// Two real concurrent calls: the second one is told when to come back.
+/// Two real concurrent calls: the reply to the second one says when to come back.
 #[tokio::test]
 async fn a_call_that_runs_is_not_run_again() {
     for (path, body) in [

@@ -38,7 +38,7 @@ async fn jobs_of_a_batch_fail_alone() {
     assert_eq!(integrated(&store).await, ["ev_1", "ev_2", "ev_3"]);
 }
 
-/// No caller of a failed batch is told that it was committed, and the state in memory goes back to that of the
+/// No caller of a failed batch gets a reply that it was committed, and the state in memory goes back to that of the
 /// file.
 #[tokio::test]
 async fn a_failed_commit_is_nobodys_success() {
