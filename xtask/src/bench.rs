@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use crate::step::{Step, root};
+use crate::corpus;
+use crate::step::{Step, target};
 
 /// The benchmarks; criterion's estimates first, because the table shows them.
 const BENCHES: [&str; 6] = [
@@ -52,6 +53,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         Step::cargo("servers", &build).run()?;
     }
     if benches.contains(&"upstream") {
+        corpus::github_document()?;
         for step in upstream_servers() {
             step.run()?;
         }
@@ -78,17 +80,19 @@ fn upstream_servers() -> Vec<Step> {
         "--release",
         "--locked",
         "--package",
+        "countersign-cli",
+        "--package",
         "countersign-benches",
         "--bins",
     ];
     let mut steps = vec![Step::cargo("servers", &build), mcp_peer()];
-    let peers = root().join("target/peers");
+    let peers = target().join("peers");
     if !peers.join("bin/mcp-proxy").exists() {
         let folder = peers.to_string_lossy();
         let install = ["install", "--locked", "--root", &folder, MCP_PROXY];
         steps.push(Step::cargo("peers", &install));
     }
-    if !peers.join("fastmcp").exists() {
+    if !peers.join("fastmcp/bin/fastmcp").exists() {
         let venv = peers.join("fastmcp").to_string_lossy().into_owned();
         let python = peers.join("fastmcp/bin/python");
         let python = python.to_string_lossy().into_owned();
@@ -126,7 +130,7 @@ fn servers() -> Vec<Step> {
         "--bins",
     ];
     let mut steps = vec![Step::cargo("servers", &build), mcp_peer()];
-    let peers = root().join("target/peers");
+    let peers = target().join("peers");
     let folder = peers.to_string_lossy();
     if !peers.join("node_modules").exists() {
         let install = ["install", "--no-audit", "--no-fund", "--prefix", &folder];

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::step::{Step, root};
+use crate::step::{Step, root, target};
 
 const SUITE: (&str, &str) = ("@modelcontextprotocol/conformance", "0.2.0-alpha.12");
 const INSPECTOR: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
@@ -248,8 +248,7 @@ impl Server {
     }
 
     fn start(name: &str, words: &[&str], config: Option<String>) -> Result<Self> {
-        let folder = std::env::var_os("CARGO_TARGET_DIR");
-        let folder = folder.map_or_else(|| root().join("target"), PathBuf::from);
+        let folder = target();
         let program = folder.join(Path::new("debug/countersign"));
         let data = folder.join("test-node").join(name);
         // Nothing is left of an earlier run; that there was none is fine.

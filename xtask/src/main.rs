@@ -29,8 +29,9 @@ Commands:
   agents [--quick]      stock agent frameworks, in Python and JavaScript, with a scripted model against a server of ours
   sdk                   tools in Python, TypeScript and Go behind a server of ours
   conformance           the official MCP suite and the MCP Inspector against a server of ours
-  corpus openapi [--small]
-                        import the OpenAPI documents of others and call some operations of each; installs them under target/
+  corpus openapi [--small|--github]
+                        import the OpenAPI documents of others and call some operations of each; installs them under
+                        target/; --github only measures the import of GitHub's document
   bench [NAME...] [--quick]
                         measure (estimates, table, ledger, gateway, upstream, console), and print tables with the targets;
                         installs what it measures beside under target/

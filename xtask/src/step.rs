@@ -107,6 +107,12 @@ pub(crate) fn has_cargo_command(name: &str) -> bool {
     found.is_ok_and(|output| output.status.success())
 }
 
+/// The folder that cargo builds in: that of `CARGO_TARGET_DIR`, if it is set.
+pub(crate) fn target() -> PathBuf {
+    let folder = std::env::var_os("CARGO_TARGET_DIR");
+    root().join(folder.unwrap_or_else(|| "target".into()))
+}
+
 /// The workspace's folder.
 pub(crate) fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));

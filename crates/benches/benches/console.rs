@@ -1,5 +1,5 @@
 //! What a page of the console and a list of calls cost with many calls behind them. `countersign serve` is filled over HTTP with calls of a
-//! thousand users, of which one in fifty fails, and a few in a million have a code, a tool and a user of their own; then every page is asked
+//! thousand users in sessions, of which one in fifty fails, and ten have a code, a tool and a user of their own; then every page is asked
 //! for. `--calls N` says how many (1,000,000), `--postgres` where.
 
 use std::io::{Error, Result};
@@ -10,20 +10,29 @@ use std::time::{Duration, Instant};
 use countersign_benches::load::{Connection, MakeRequest, fill, get, post};
 use countersign_benches::peers::Programs;
 use countersign_benches::process::Server;
+use countersign_benches::target::{machine_load, row, verdict};
 use countersign_benches::turns::spread;
 use countersign_testkit::postgres::TempPostgres;
+use serde_json::Value;
 
 /// Connections that fill the store.
 const CONNECTIONS: u64 = 32;
 
-/// One call of so many is a rare one.
-const RARE: u64 = 100_003;
+/// Calls that are rare, all in all.
+const RARE_CALLS: u64 = 10;
+
+/// Calls of one session: as many as its page shows.
+const SESSION_CALLS: u64 = 200;
 
 /// Questions that wait for an answer.
 const WAITING: u64 = 1_000;
 
 /// Times that each page is asked for.
 const TIMES: usize = 15;
+
+/// Targets of a page: bytes, and milliseconds at the median.
+const BYTES_MAX: usize = 100_000;
+const TIME_MAX: f64 = 50.0;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -57,41 +66,71 @@ async fn measure(calls: u64, store: Option<&str>) -> Result<()> {
     let programs = Programs::found()?;
     let server = programs.countersign(folder.path(), store).await?;
     let begun = Instant::now();
-    let make: MakeRequest = Arc::new(request);
+    let rare = (calls / RARE_CALLS).max(1);
+    let make: MakeRequest = Arc::new(move |number| request(number, rare));
     fill(server.address, CONNECTIONS, 0..calls, &make).await?;
     let questions: MakeRequest = Arc::new(question);
     fill(server.address, CONNECTIONS, 0..WAITING, &questions).await?;
     println(&format!(
-        "{calls} calls and {WAITING} questions in {:.0} s; load of the machine {}",
+        "{calls} calls and {WAITING} questions in {:.0} s on {}; memory of the server {} MB; load of the machine {}",
         begun.elapsed().as_secs_f64(),
-        std::fs::read_to_string("/proc/loadavg")?.trim()
+        store.map_or("SQLite", |_| "PostgreSQL"),
+        server.resident()? / 1_000_000,
+        machine_load()
     ));
     let mut connection = Connection::to(server.address).await?;
     connection
         .ask(&get("/", &[("accept", "text/html")]))
         .await?;
     let cookie = cookie(&connection.answer())?;
-    println("page\tbytes\tmedian ms (range)\tCPU ms");
-    for path in pages(&mut connection).await? {
-        page(&server, &mut connection, &path, &cookie).await?;
+    println("page\tbytes\tmedian ms (range)\tCPU ms\ttarget");
+    let mut missed = Vec::new();
+    let pages = pages(&mut connection, &cookie, calls).await?;
+    for page in &pages {
+        if !shown(&server, &mut connection, page, &cookie).await? {
+            missed.push(page.path.as_str());
+        }
     }
-    live(server.address, &cookie).await
+    let what = format!("pages and lists with {calls} calls behind them");
+    let told = format!("{} of {}", pages.len() - missed.len(), pages.len());
+    println(&row(
+        &what,
+        &told,
+        &format!("< {TIME_MAX} ms; pages ≤ {} KB", BYTES_MAX / 1_000),
+        missed.is_empty(),
+    ));
+    live(server.address, &cookie).await?;
+    println(&format!("load of the machine {}", machine_load()));
+    Ok(())
 }
 
-/// A call: most work, some fail, and a few are rare.
-fn request(number: u64) -> Vec<u8> {
-    let user = number % 1_000;
-    if number % RARE == RARE - 1 {
+/// A call: most work, some fail, and one of `rare` is a rare one.
+fn request(number: u64, rare: u64) -> Vec<u8> {
+    let session = number / SESSION_CALLS;
+    if number % rare == rare - 1 {
         // The same key for other arguments.
-        let body = format!(r#"{{"user_id": "u_rare", "arguments": {{"text": "note {number}"}}}}"#);
+        let body = format!(
+            r#"{{"user_id": "u_rare", "session_id": "s_{session}", "arguments": {{"text": "note {number}"}}}}"#
+        );
         let key = ("idempotency-key", "the same one");
         return post("/v1/tools/notes.add", &[key], &body);
     }
     if number % 50 == 7 {
-        let body = format!(r#"{{"user_id": "u_{user}", "arguments": {{"country": 7}}}}"#);
+        let user = number % 1_000;
+        let body = format!(
+            r#"{{"user_id": "u_{user}", "session_id": "s_{session}", "arguments": {{"country": 7}}}}"#
+        );
         return post("/v1/tools/sample.vat", &[], &body);
     }
-    let body = format!(r#"{{"user_id": "u_{user}", "arguments": {{"note": "note {number}"}}}}"#);
+    good(number)
+}
+
+/// A call that works.
+fn good(number: u64) -> Vec<u8> {
+    let (user, session) = (number % 1_000, number / SESSION_CALLS);
+    let body = format!(
+        r#"{{"user_id": "u_{user}", "session_id": "s_{session}", "arguments": {{"note": "note {number}"}}}}"#
+    );
     post("/v1/tools/diagnostics.echo", &[], &body)
 }
 
@@ -118,15 +157,45 @@ fn cookie(answer: &str) -> Result<String> {
     set.ok_or_else(|| Error::other("no session was begun"))
 }
 
+/// Something to ask for.
+struct Page {
+    path: String,
+    /// Status of a good answer.
+    status: &'static str,
+    /// True for pages, whose bytes have a target; lists of the API are as long as they were asked for.
+    is_page: bool,
+}
+
+impl Page {
+    fn shown(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            status: "200",
+            is_page: true,
+        }
+    }
+}
+
+/// A text in the JSON of an answer.
+fn text_at(answer: &str, pointer: &str) -> Result<String> {
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let body: Value = serde_json::from_str(body).map_err(Error::other)?;
+    let found = body.pointer(pointer).and_then(Value::as_str);
+    let missing = || Error::other(format!("no {pointer} in {answer}"));
+    found.map(str::to_owned).ok_or_else(missing)
+}
+
 /// The pages, with the lists of calls that are hard to answer.
-async fn pages(connection: &mut Connection) -> Result<Vec<String>> {
+async fn pages(connection: &mut Connection, cookie: &str, calls: u64) -> Result<Vec<Page>> {
     connection
         .ask(&get("/v1/calls?code=CONFLICT&limit=5", &[]))
         .await?;
-    let answer = connection.answer();
-    let after = answer.split_once(r#""request_id":""#);
-    let id = after.and_then(|(_, rest)| rest.split('"').next());
-    let id = id.unwrap_or("req_1");
+    let id = text_at(&connection.answer(), "/calls/0/request_id")?;
+    connection
+        .ask(&get("/approvals.json", &[("cookie", cookie)]))
+        .await?;
+    let question = text_at(&connection.answer(), "/approvals/0/id")?;
+    let session = (calls - 1) / SESSION_CALLS;
     let pages = [
         "/",
         "/tools",
@@ -140,14 +209,25 @@ async fn pages(connection: &mut Connection) -> Result<Vec<String>> {
         "/errors",
         "/settings",
         "/docs",
+        "/docs/tutorial",
+        // The longest guide.
+        "/docs/configuration",
         "/errors/CONFLICT",
         "/calls?code=CONFLICT",
         "/calls?tool=notes.add",
         "/calls?user=u_7",
+        "/search?q=nothing+like+it",
     ];
-    let mut all: Vec<String> = pages.map(str::to_owned).to_vec();
-    all.push(format!("/calls/{id}"));
-    all.push(format!("/search?q={id}"));
+    let mut all: Vec<Page> = pages.into_iter().map(Page::shown).collect();
+    all.push(Page::shown(format!("/calls/{id}")));
+    all.push(Page::shown(format!("/cases/{id}")));
+    all.push(Page::shown(format!("/sessions/s_{session}")));
+    all.push(Page::shown(format!("/approvals/{question}")));
+    // The one that is meant is shown at its own place.
+    all.push(Page {
+        status: "303",
+        ..Page::shown(format!("/search?q={id}"))
+    });
     let lists = [
         "limit=50",
         "limit=200",
@@ -162,33 +242,42 @@ async fn pages(connection: &mut Connection) -> Result<Vec<String>> {
         "tool=sample.vat&code=CONFLICT&limit=50",
         "code=OK&limit=50",
     ];
-    all.extend(lists.map(|list| format!("/v1/calls?{list}")));
+    all.extend(lists.map(|list| Page {
+        is_page: false,
+        ..Page::shown(format!("/v1/calls?{list}"))
+    }));
     Ok(all)
 }
 
-async fn page(
+/// Asks for a page some times, and tells what it cost; true if it meets its targets.
+async fn shown(
     server: &Server,
     connection: &mut Connection,
-    path: &str,
+    page: &Page,
     cookie: &str,
-) -> Result<()> {
-    let request = get(path, &[("accept", "text/html"), ("cookie", cookie)]);
-    connection.ask(&request).await?;
+) -> Result<bool> {
+    let request = get(&page.path, &[("accept", "text/html"), ("cookie", cookie)]);
+    let asked = |error: Error| Error::other(format!("{}: {error}", page.path));
+    let answered = connection.expect(&request, page.status).await;
+    answered.map_err(asked)?;
     let bytes = connection.answer().len();
     let before = server.cpu()?;
     let mut times = Vec::new();
     for _ in 0..TIMES {
         let begun = Instant::now();
-        connection.ask(&request).await?;
+        connection.expect(&request, page.status).await?;
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
     let cpu = (server.cpu()?.saturating_sub(before)).as_secs_f64() * 1e3;
     let cpu = cpu / f64::from(u32::try_from(TIMES).unwrap_or(1));
     let [median, low, high] = spread(times);
+    let is_met = median < TIME_MAX && (!page.is_page || bytes <= BYTES_MAX);
     println(&format!(
-        "{path}\t{bytes}\t{median:.1} ({low:.1}–{high:.1})\t{cpu:.1}"
+        "{}\t{bytes}\t{median:.1} ({low:.1}–{high:.1})\t{cpu:.1}\t{}",
+        page.path,
+        verdict(is_met)
     ));
-    Ok(())
+    Ok(is_met)
 }
 
 /// Time from the end of a call until its row is on a page that listens.
@@ -202,16 +291,12 @@ async fn live(server: SocketAddr, cookie: &str) -> Result<()> {
     let rows = get("/calls?part=rows", &[("cookie", cookie)]);
     let mut times = Vec::new();
     for number in 0..10 {
-        connection.ask(&request(number)).await?;
+        connection.ask(&good(number)).await?;
         let begun = Instant::now();
-        let answer = connection.answer();
-        let id = answer.split_once(r#""request_id":""#);
-        let id = id
-            .and_then(|(_, rest)| rest.split('"').next())
-            .unwrap_or_default();
+        let id = text_at(&connection.answer(), "/request_id")?;
         events.hear("event: calls").await?;
         connection.ask(&rows).await?;
-        if id.is_empty() || !connection.answer().contains(id) {
+        if !connection.answer().contains(&id) {
             return Err(Error::other("the row is not on the page"));
         }
         times.push(begun.elapsed().as_secs_f64() * 1e3);

@@ -1,16 +1,28 @@
 //! The cost of a call to an upstream through the gateway, beside a direct call to the same upstream: an HTTP service, and an MCP server, where
 //! other proxies are measured too. Every way is measured in turns: one round of each after the other, at 1 and at 32 connections, with and
-//! without evidence. Then the memory over many calls. `http`, `mcp`, `memory` and `memory-mcp` choose a part.
+//! without evidence. Then the memory over many calls, and the tokens that a large catalog costs a model. `http`, `mcp`, `memory`,
+//! `memory-mcp` and `tokens` choose a part.
 
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, Result};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
-use countersign_benches::load::{MakeRequest, Talk, measure, post, rate, told};
+use countersign_benches::load::{Bound, MakeRequest, Talk, measure, post, rate, told};
 use countersign_benches::mcp;
 use countersign_benches::peers::Programs;
 use countersign_benches::process::Server;
+use countersign_benches::target::{self, machine_load};
 use countersign_benches::turns::{Round, Way, in_turns, spread};
+use serde_json::Value;
 use tempfile::TempDir;
+
+/// Most that a call may take longer than a direct one, in microseconds: at the median, with 1 connection and evidence off.
+const OVERHEAD_MAX: f64 = 300.0;
+
+/// Tools of the large catalog.
+const CATALOG_TOOLS: usize = 1_000;
 
 /// The ways of the gateway: evidence that is not kept, kept behind the reply, and kept before it.
 const EVIDENCE: [(&str, &str); 3] = [
@@ -50,7 +62,7 @@ fn main() {
         requests,
         calls: number("--calls").unwrap_or(calls),
     };
-    let parts = ["http", "mcp", "memory", "memory-mcp"];
+    let parts = ["http", "mcp", "memory", "memory-mcp", "tokens"];
     let is_all = !parts.iter().any(|part| has(part));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -70,6 +82,9 @@ fn main() {
         }
         if is_all || has("memory-mcp") {
             memory_mcp(&programs, effort).await.expect("memory");
+        }
+        if is_all || has("tokens") {
+            tokens(&programs).expect("tokens");
         }
     });
 }
@@ -115,7 +130,27 @@ async fn over_http(programs: &Programs, effort: Effort) -> Result<()> {
         talk: plain("echo"),
     }];
     ways.extend(ours(&gateways, &service, &plain("svc.echo")));
-    compare("an HTTP service", &ways, "shipped", effort).await
+    let [alone, _] = compare("an HTTP service", &ways, "shipped", effort).await?;
+    println("target\tmeasured\ttarget\t");
+    for (evidence, name) in EVIDENCE {
+        let [more, low, high] = more(named(&alone, name)?, named(&alone, "direct")?);
+        let what =
+            format!("a call through the gateway, 1 connection, {name}, more than direct, p50");
+        let measured = format!("{more:.0} µs ({low:.0}–{high:.0})");
+        // There is a target for evidence that is not kept only; the others stand beside it.
+        if evidence == "off" {
+            let target = format!("≤ {OVERHEAD_MAX:.0} µs");
+            println(&target::row(
+                &what,
+                &measured,
+                &target,
+                more <= OVERHEAD_MAX,
+            ));
+        } else {
+            println(&format!("{what}\t{measured}\t\t"));
+        }
+    }
+    Ok(())
 }
 
 fn ours<'s>(gateways: &'s [(Server, TempDir)], upstream: &'s Server, talk: &Talk) -> Vec<Way<'s>> {
@@ -134,8 +169,8 @@ async fn over_mcp(programs: &Programs, effort: Effort) -> Result<()> {
     let url = format!("http://{}/mcp", server.address);
     let gateways = gateways(programs, &url).await?;
     let folder = tempfile::tempdir()?;
-    let mcp_proxy = present(programs.mcp_proxy(&url, folder.path()).await)?;
-    let fastmcp = present(programs.fastmcp_proxy(&url).await)?;
+    let mcp_proxy = programs.mcp_proxy(&url, folder.path()).await?;
+    let fastmcp = programs.fastmcp_proxy(&url).await?;
     let mut ways = vec![Way {
         name: "direct",
         front: &server,
@@ -144,14 +179,10 @@ async fn over_mcp(programs: &Programs, effort: Effort) -> Result<()> {
     }];
     ways.extend(ours(&gateways, &server, &mcp::alone("svc_memory_search")));
     let peers = [
-        ("mcp-proxy", &mcp_proxy, "svc/memory_search"),
-        ("FastMCP's proxy", &fastmcp, "memory_search"),
+        (PEERS[0], &mcp_proxy, "svc/memory_search"),
+        (PEERS[1], &fastmcp, "memory_search"),
     ];
     for (name, front, tool) in peers {
-        let Some(front) = front else {
-            println(&format!("{name} is not installed, and left out"));
-            continue;
-        };
         ways.push(Way {
             name,
             front,
@@ -159,20 +190,52 @@ async fn over_mcp(programs: &Programs, effort: Effort) -> Result<()> {
             talk: mcp::in_session(tool),
         });
     }
-    compare("an MCP server", &ways, "buy agent state", effort).await
-}
-
-/// A peer that is not installed is none.
-fn present(started: Result<Server>) -> Result<Option<Server>> {
-    match started {
-        Ok(server) => Ok(Some(server)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+    let [_, many] = compare("an MCP server", &ways, "buy agent state", effort).await?;
+    println("target\tmeasured\ttarget\t");
+    let kept = EVIDENCE.iter().filter(|(evidence, _)| *evidence != "off");
+    for (_, name) in kept {
+        for peer in PEERS {
+            let [quotient, low, high] =
+                ratio(named(&many, name)?, named(&many, peer)?, |it| it.rate);
+            let [cost, ..] = ratio(named(&many, name)?, named(&many, peer)?, |it| it.cpu);
+            let what = format!("calls a second, 32 connections, {name}, beside {peer}");
+            let measured = format!("{quotient:.2} × ({low:.2}–{high:.2}), CPU a call {cost:.2} ×");
+            println(&target::row(&what, &measured, "> 1 ×", quotient > 1.0));
+        }
     }
+    Ok(())
 }
 
-/// Measures ways in turns, after a look at whether each of them works.
-async fn compare(what: &str, ways: &[Way<'_>], expected: &str, effort: Effort) -> Result<()> {
+/// The proxies that the gateway is compared with.
+const PEERS: [&str; 2] = ["mcp-proxy", "FastMCP's proxy"];
+
+/// The rounds of a way.
+type Measured = Vec<(&'static str, Vec<Round>)>;
+
+fn named<'m>(measured: &'m Measured, name: &str) -> Result<&'m [Round]> {
+    let found = measured.iter().find(|(way, _)| *way == name);
+    found
+        .map(|(_, rounds)| rounds.as_slice())
+        .ok_or_else(|| Error::other(format!("{name} was not measured")))
+}
+
+/// Quotients of a figure, round by round: the middle one, the least and the most.
+fn ratio(ours: &[Round], beside: &[Round], of: fn(&Round) -> f64) -> [f64; 3] {
+    spread(ours.iter().zip(beside).map(|(a, b)| of(a) / of(b)))
+}
+
+/// Microseconds that a call takes longer than a direct one, round by round: the middle, the least and the most.
+fn more(rounds: &[Round], direct: &[Round]) -> [f64; 3] {
+    spread(rounds.iter().zip(direct).map(|(a, b)| a.p50 - b.p50))
+}
+
+/// Measures ways in turns, after a look at whether each of them works; the rounds with 1 connection, and those with 32.
+async fn compare(
+    what: &str,
+    ways: &[Way<'_>],
+    expected: &str,
+    effort: Effort,
+) -> Result<[Measured; 2]> {
     for way in ways {
         let answer = told(way.front.address, &way.talk).await?;
         if !answer.contains(expected) {
@@ -183,16 +246,17 @@ async fn compare(what: &str, ways: &[Way<'_>], expected: &str, effort: Effort) -
     println(&format!(
         "{what}\tconnections\tp50 µs\tmore than direct (range)\tp99 µs\tcalls/s (range)\tCPU a call, upstream included, µs"
     ));
-    for connections in [1, 32] {
+    let mut both = [Measured::new(), Measured::new()];
+    for (connections, all) in [1, 32].into_iter().zip(&mut both) {
         let measured = in_turns(ways, connections, effort.rounds, effort.requests).await?;
-        let Some(direct) = measured.first() else {
-            continue;
-        };
-        for (way, rounds) in ways.iter().zip(&measured) {
-            println(&row(way.name, connections, rounds, direct));
+        all.extend(ways.iter().map(|way| way.name).zip(measured));
+        let direct = named(all, "direct")?;
+        for (name, rounds) in &*all {
+            println(&row(name, connections, rounds, direct));
         }
+        println(&format!("load of the machine\t{}", machine_load()));
     }
-    Ok(())
+    Ok(both)
 }
 
 fn row(name: &str, connections: u64, rounds: &[Round], direct: &[Round]) -> String {
@@ -201,8 +265,7 @@ fn row(name: &str, connections: u64, rounds: &[Round], direct: &[Round]) -> Stri
     let [p99, ..] = of(|it| it.p99);
     let [cpu, ..] = of(|it| it.cpu);
     let [calls, least, most] = of(|it| it.rate);
-    let more = rounds.iter().zip(direct).map(|(a, b)| a.p50 - b.p50);
-    let [more, low, high] = spread(more);
+    let [more, low, high] = more(rounds, direct);
     format!(
         "{name}\t{connections}\t{p50:.0}\t{more:.0} ({low:.0}–{high:.0})\t{p99:.0}\t{calls:.0} ({least:.0}–{most:.0})\t{cpu:.0}"
     )
@@ -220,7 +283,7 @@ async fn memory_http(programs: &Programs, effort: Effort) -> Result<()> {
     let mut resident = Vec::new();
     for _ in 0..10 {
         rate(gateway.address, 32, (effort.calls / 320).max(1), 0, &make).await?;
-        resident.push(gateway.resident()? / 1_000_000);
+        resident.push(gateway.resident()?);
     }
     memory("an HTTP service", effort.calls, &resident);
     Ok(())
@@ -236,8 +299,12 @@ async fn memory_mcp(programs: &Programs, effort: Effort) -> Result<()> {
     let talk = mcp::alone("svc_memory_search");
     let mut resident = Vec::new();
     for _ in 0..10 {
-        measure(gateway.address, 32, (effort.calls / 320).max(1), &talk).await?;
-        resident.push(gateway.resident()? / 1_000_000);
+        let bound = Bound {
+            each: (effort.calls / 320).max(1),
+            within: Duration::MAX,
+        };
+        measure(gateway.address, 32, bound, &talk).await?;
+        resident.push(gateway.resident()?);
     }
     memory("an MCP server", effort.calls, &resident);
     Ok(())
@@ -247,10 +314,79 @@ async fn memory_mcp(programs: &Programs, effort: Effort) -> Result<()> {
 fn memory(what: &str, calls: u64, resident: &[u64]) {
     let first = resident.first().copied().unwrap_or_default();
     let last = resident.last().copied().unwrap_or_default();
-    let shown: Vec<String> = resident.iter().map(u64::to_string).collect();
-    println(&format!(
-        "memory of the gateway over {what} after {calls} calls, beside that after a tenth\t{last} MB\t{first} MB\t{} MB (each tenth: {})",
-        i128::from(last) - i128::from(first),
+    let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
+    let shown: Vec<String> = resident.iter().map(|it| megabytes(*it)).collect();
+    println("target\tmeasured\ttarget\t");
+    let what = format!(
+        "memory of the gateway over {what}, after {calls} calls, beside that after a tenth"
+    );
+    let measured = format!(
+        "{} MB, {} MB (each tenth: {})",
+        megabytes(last),
+        megabytes(first),
         shown.join(" ")
+    );
+    let is_met = target::is_flat(first, last);
+    println(&target::row(
+        &what,
+        &measured,
+        "at most 5 % or 5 MB more",
+        is_met,
     ));
+}
+
+/// Tokens that a catalog of a thousand tools costs a model, as the command tells them: GitHub's API, imported, in one list, and behind the
+/// facade.
+fn tokens(programs: &Programs) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let all = folder.path().join("all.toml");
+    let mut import = countersign(programs, folder.path());
+    import.args(["import", "openapi"]).arg(&programs.github);
+    import.args(["--name", "github", "--out"]).arg(&all);
+    said(&mut import)?;
+    let text = std::fs::read_to_string(&all)?;
+    let cut = text.match_indices("\n[[tool]]\n").nth(CATALOG_TOOLS);
+    let cut = cut.map_or(text.len(), |(at, _)| at + 1);
+    let kept = text.get(..cut).unwrap_or_default();
+    std::fs::write(folder.path().join("github.toml"), kept)?;
+    let config = folder.path().join("countersign.toml");
+    std::fs::write(&config, "include = [\"github.toml\"]\n")?;
+    let mut tools = countersign(programs, folder.path());
+    tools.env("GITHUB_TOKEN", "none");
+    tools.args(["tools", "--tokens", "--config"]).arg(&config);
+    let answer: Value = serde_json::from_str(&said(&mut tools)?).map_err(Error::other)?;
+    let count = answer["tools"].as_array().map_or(0, Vec::len);
+    if count != CATALOG_TOOLS {
+        return Err(Error::other(format!("the catalog has {count} tools")));
+    }
+    println(&format!(
+        "tokens of {count} tools of GitHub's API, estimated as {}\tall in the list\twith the facade",
+        answer["estimate"].as_str().unwrap_or_default()
+    ));
+    for provider in ["openai", "openai-responses", "anthropic", "gemini", "mcp"] {
+        let of = |list: &str| answer[list][provider].as_u64();
+        let missing = || Error::other(format!("no tokens for {provider}"));
+        let listed = of("all_tools").ok_or_else(missing)?;
+        let facade = of("facade").ok_or_else(missing)?;
+        println(&format!("{provider}\t{listed}\t{facade}"));
+    }
+    Ok(())
+}
+
+/// The command in a folder of its own.
+fn countersign(programs: &Programs, folder: &Path) -> Command {
+    let mut command = Command::new(programs.release.join("countersign"));
+    command.current_dir(folder).stdin(Stdio::null());
+    command.arg("--json");
+    command
+}
+
+/// The text that a command prints.
+fn said(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        let status = output.status;
+        return Err(Error::other(format!("{command:?} ended with {status}")));
+    }
+    String::from_utf8(output.stdout).map_err(Error::other)
 }

@@ -12,5 +12,6 @@ pub mod load;
 pub mod mcp;
 pub mod peers;
 pub mod process;
+pub mod target;
 pub mod turns;
 pub mod work;

@@ -70,7 +70,11 @@ pub async fn latencies(
         begin: Vec::new(),
         make: Arc::new(move |number, _| make(number)),
     };
-    Ok(measure(server, connections, each, &talk).await?.times)
+    let bound = Bound {
+        each,
+        within: Duration::MAX,
+    };
+    Ok(measure(server, connections, bound, &talk).await?.times)
 }
 
 /// Makes the request with this number, in the session that the connection has; the text is empty where there is none.
@@ -93,11 +97,20 @@ pub struct Measured {
     pub took: Duration,
 }
 
-/// Measures `each` requests over each of this many connections.
+/// End of a measurement: whichever comes first.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    /// Requests of each connection.
+    pub each: u64,
+    /// Time after which a connection sends no further request. Each sends one at least.
+    pub within: Duration,
+}
+
+/// Measures requests over each of this many connections.
 pub async fn measure(
     server: SocketAddr,
     connections: u64,
-    each: u64,
+    bound: Bound,
     talk: &Talk,
 ) -> Result<Measured> {
     let mut ready = Vec::new();
@@ -114,11 +127,14 @@ pub async fn measure(
         let make = talk.make.clone();
         running.spawn(async move {
             let mut times = Vec::new();
-            for number in 0..each {
+            for number in 0..bound.each {
                 let request = make(number, &session);
                 let begun = Instant::now();
                 connection.ask(&request).await?;
                 times.push(begun.elapsed());
+                if started.elapsed() >= bound.within {
+                    break;
+                }
             }
             Result::Ok(times)
         });
@@ -259,8 +275,14 @@ impl Connection {
 
     /// Sends a request, and waits for its answer, which has to be 2xx.
     pub async fn ask(&mut self, request: &[u8]) -> Result<()> {
+        self.expect(request, "2").await
+    }
+
+    /// Sends a request, and waits for its answer, whose status has to begin so.
+    pub async fn expect(&mut self, request: &[u8], status: &str) -> Result<()> {
         self.exchange(request).await?;
-        if self.answer.get(9) == Some(&b'2') {
+        let answered = self.answer.get(9..12).unwrap_or_default();
+        if answered.starts_with(status.as_bytes()) {
             return Ok(());
         }
         let answer = String::from_utf8_lossy(&self.answer);
@@ -308,7 +330,10 @@ fn answer_end(received: &[u8]) -> Result<Option<usize>> {
         let rest = received.get(body..).unwrap_or_default();
         return Ok(find(rest, b"\r\n0\r\n\r\n").map(|end| body + end + 7));
     }
-    if text.starts_with("http/1.1 202") || text.starts_with("http/1.1 204") {
+    if ["202", "204", "303"]
+        .iter()
+        .any(|status| text.starts_with(&format!("http/1.1 {status}")))
+    {
         return Ok(Some(body));
     }
     Err(Error::other("an answer without a length"))

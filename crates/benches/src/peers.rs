@@ -15,6 +15,8 @@ pub struct Programs {
     pub release: PathBuf,
     /// Folder with `node_modules` and `venv`, as `cargo xtask bench` sets it up.
     pub peers: PathBuf,
+    /// GitHub's OpenAPI document, as `cargo xtask bench` installs it.
+    pub github: PathBuf,
 }
 
 /// Restate: its server, and the program that it calls.
@@ -36,6 +38,8 @@ impl Programs {
         Ok(Self {
             release: release.to_owned(),
             peers: target.join("peers"),
+            github: target
+                .join("corpora/node_modules/@octokit/openapi/generated/api.github.com.json"),
         })
     }
 

@@ -20,7 +20,12 @@ impl Server {
     /// Starts a program that will listen at this address, and waits until it does.
     pub async fn start(mut command: Command, address: SocketAddr) -> Result<Self> {
         let begun = Instant::now();
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().map_err(|error| {
+            let why =
+                format!("{command:?} cannot be started, `cargo xtask bench` installs it: {error}");
+            Error::new(error.kind(), why)
+        })?;
         let mut server = Self {
             child,
             address,

@@ -4,8 +4,11 @@
 use std::io::Result;
 use std::time::Duration;
 
-use crate::load::{Talk, measure};
+use crate::load::{Bound, Talk, measure};
 use crate::process::Server;
+
+/// Longest time of one round: a slow way is measured with fewer calls, not for hours.
+pub const ROUND_MAX: Duration = Duration::from_secs(5);
 
 /// A way that is measured.
 pub struct Way<'s> {
@@ -43,7 +46,11 @@ impl Way<'_> {
 
     async fn round(&self, connections: u64, each: u64) -> Result<Round> {
         let before = self.cpu()?;
-        let measured = measure(self.front.address, connections, each, &self.talk).await?;
+        let bound = Bound {
+            each,
+            within: ROUND_MAX,
+        };
+        let measured = measure(self.front.address, connections, bound, &self.talk).await?;
         let spent = self.cpu()?.saturating_sub(before);
         let mut times = measured.times;
         times.sort_unstable();
@@ -51,7 +58,7 @@ impl Way<'_> {
             let place = (times.len() * percent / 100).min(times.len().saturating_sub(1));
             times.get(place).copied().unwrap_or_default().as_secs_f64() * 1e6
         };
-        let count = f64::from(u32::try_from(connections * each).unwrap_or(u32::MAX));
+        let count = f64::from(u32::try_from(times.len()).unwrap_or(u32::MAX));
         Ok(Round {
             p50: at(50),
             p99: at(99),

@@ -12,6 +12,7 @@
 )]
 
 mod corpus;
+mod laws;
 mod original;
 mod sample;
 #[path = "../http/service.rs"]

@@ -2,12 +2,15 @@
 
 mod body;
 mod decode;
+mod reach;
 mod rewrite;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::{Value, json};
 
 use crate::service::Seen;
@@ -26,10 +29,48 @@ pub(crate) struct Original {
 /// The values that were found in a request, as texts.
 pub(crate) type Leaves = Vec<String>;
 
-type Checked<T> = Result<T, String>;
+type Checked<T> = Result<T, Unfit>;
+
+/// The reason why a request is not the one that the document describes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// The request is wrong, as far as this reader can tell.
+    Wrong(String),
+    /// Only rules are broken that a tool's schema need not have: exactly one branch of a `oneOf`, and these patterns. The caller knows
+    /// whether the tool's schema has the patterns.
+    Stricter { why: String, patterns: Vec<String> },
+    /// This reader cannot tell.
+    Untold(String),
+}
+
+impl Unfit {
+    /// The same reason, at this place.
+    fn below(self, place: &str) -> Self {
+        match self {
+            Self::Wrong(why) => Self::Wrong(format!("{place}: {why}")),
+            Self::Stricter { why, patterns } => Self::Stricter {
+                why: format!("{place}: {why}"),
+                patterns,
+            },
+            Self::Untold(why) => Self::Untold(format!("{place}: {why}")),
+        }
+    }
+}
+
+impl From<String> for Unfit {
+    fn from(why: String) -> Self {
+        Self::Wrong(why)
+    }
+}
+
+impl From<&str> for Unfit {
+    fn from(why: &str) -> Self {
+        Self::Wrong(why.to_owned())
+    }
+}
 
 impl Original {
-    pub(crate) fn parse(text: &str) -> Checked<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim_start_matches('\u{feff}');
         let document: Value = if text.trim_start().starts_with('{') {
             serde_json::from_str(text).map_err(|error| error.to_string())?
@@ -60,7 +101,7 @@ impl Original {
     pub(crate) fn check(&self, operation: &str, base: &str, seen: &Seen) -> Checked<Leaves> {
         let (method, path) = operation.split_once(' ').ok_or("no operation")?;
         if seen.method != method {
-            return Err(format!("the method is {}", seen.method));
+            return Err(format!("the method is {}", seen.method).into());
         }
         let item = self
             .document
@@ -138,7 +179,8 @@ impl Original {
             let (name, after) = behind.split_once('}').ok_or("a broken path")?;
             let literal = after.split('{').next().unwrap_or_default();
             if literal.is_empty() && !after.is_empty() {
-                return Err("two values of the path cannot be told apart".to_owned());
+                let why = "two values of the path cannot be told apart";
+                return Err(Unfit::Untold(why.to_owned()));
             }
             let end = if literal.is_empty() {
                 rest.len()
@@ -147,7 +189,7 @@ impl Original {
             };
             let (value, further) = rest.split_at(end);
             if value.is_empty() {
-                return Err(format!("{{{name}}} is empty"));
+                return Err(format!("{{{name}}} is empty").into());
             }
             let declared = parameters
                 .iter()
@@ -166,7 +208,7 @@ impl Original {
             (rest, pieces) = (further, after);
         }
         if rest != pieces {
-            return Err(format!("{sent} is not {template}"));
+            return Err(format!("{sent} is not {template}").into());
         }
         Ok(())
     }
@@ -210,7 +252,7 @@ impl Original {
         pairs.0.retain(|(name, _)| !self.is_key(name));
         match pairs.0.first() {
             None => Ok(()),
-            Some((name, _)) => Err(format!("the query has {name:?}, which is not declared")),
+            Some((name, _)) => Err(format!("the query has {name:?}, which is not declared").into()),
         }
     }
 
@@ -318,7 +360,7 @@ impl Original {
         if pairs.0.is_empty() {
             Ok(())
         } else {
-            Err("a cookie is not declared".to_owned())
+            Err("a cookie is not declared".into())
         }
     }
 
@@ -328,7 +370,7 @@ impl Original {
         if pairs.0.is_empty() {
             let is_needed = parameter.get("required") == Some(&json!(true));
             return if is_needed {
-                Err(format!("{name:?} is missing"))
+                Err(format!("{name:?} is missing").into())
             } else {
                 Ok(())
             };
@@ -356,24 +398,29 @@ impl Original {
             self.validators.borrow_mut().insert(key, validator.clone());
             validator
         };
-        let checked = validator.validate(value);
-        checked.map_err(|error| format!("{error} at {}", error.instance_path()))
+        if validator.is_valid(value) {
+            return Ok(());
+        }
+        let errors: Vec<ValidationError<'_>> = validator.iter_errors(value).collect();
+        let told = errors
+            .iter()
+            .map(|error| format!("{error} at {}", error.instance_path()));
+        let why = told.collect::<Vec<_>>().join("; ");
+        let mut patterns = Vec::new();
+        if errors.iter().all(|error| is_stricter(error, &mut patterns)) {
+            return Err(Unfit::Stricter { why, patterns });
+        }
+        Err(Unfit::Wrong(why))
     }
 
     fn validator(&self, schema: &Value) -> Checked<jsonschema::Validator> {
         let mut root = rewrite::of(schema, &self.document);
-        let refers = root.to_string().contains("\"$ref\"");
-        if let (Some(root), Some(all), true) =
-            (root.as_object_mut(), self.schemas.as_object(), refers)
-        {
-            for (name, part) in all {
-                root.insert(name.clone(), part.clone());
-            }
-        }
+        reach::complete(&mut root, &self.schemas);
         jsonschema::validator_for(&root).or_else(|_| {
             // The engine of the validator may not know a pattern.
             let root = rewrite::without_patterns(&root);
-            jsonschema::validator_for(&root).map_err(|error| format!("no validator: {error}"))
+            jsonschema::validator_for(&root)
+                .map_err(|error| Unfit::Untold(format!("no validator: {error}")))
         })
     }
 
@@ -412,6 +459,29 @@ impl Original {
                 }
             }
         }
+    }
+}
+
+/// True if an error is one of a rule that a tool's schema need not have; the patterns among them are gathered. A union in which no branch
+/// fits is such an error if all that is wrong with one of its branches is.
+fn is_stricter(error: &ValidationError<'_>, patterns: &mut Vec<String>) -> bool {
+    match error.kind() {
+        ValidationErrorKind::OneOfMultipleValid { .. } => true,
+        ValidationErrorKind::Pattern { pattern } => {
+            patterns.push(pattern.clone());
+            true
+        }
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            context.iter().filter(|it| !it.is_empty()).any(|branch| {
+                let mut own = Vec::new();
+                let fits = branch.iter().all(|error| is_stricter(error, &mut own));
+                if fits {
+                    patterns.append(&mut own);
+                }
+                fits
+            })
+        }
+        _ => false,
     }
 }
 

@@ -14,7 +14,7 @@ use countersign_upstream::manifest::{Auth, BodyFormat, Place, SecretRef};
 use countersign_upstream::{Manifest, ToolEntry, Upstreams};
 use serde_json::{Map, Value, json};
 
-use crate::original::{Leaves, Original, collect};
+use crate::original::{Leaves, Original, Unfit, collect};
 use crate::sample::Sampler;
 use crate::service::{Seen, Service};
 
@@ -104,43 +104,56 @@ impl<'s> World<'s> {
     }
 
     /// The round trip of one tool.
+    ///
+    /// Arguments are drawn again if the document or the binder refuses them. If no draw is good, that is excused only where the tool's
+    /// schema says less than the document in a way that is documented ([`Unfit::Stricter`]), where this reader cannot tell, and where
+    /// nothing was drawn that the tool's own schema accepts, as another validator reads it.
     pub(crate) async fn trip(&self, entry: &ToolEntry, original: &Original) -> Trip {
         let Some(imported) = &entry.imported else {
             return Trip::Wrong("it was not imported".to_owned());
         };
         let input = Value::Object(entry.input.clone().unwrap_or_default());
-        let mut last = String::from("nothing was drawn");
+        let schema = match own_validator(&input) {
+            Ok(schema) => schema,
+            Err(error) => return Trip::Wrong(format!("the tool's schema is none: {error}")),
+        };
+        let mut last = Trip::NoArguments("nothing was drawn".to_owned());
         for seed in 0..DRAWS {
             let arguments = Sampler::new(&input, seed + 1).draw();
             let (reply, seen) = self.call(&entry.name, &arguments).await;
             let [request] = &seen[..] else {
-                last = match &reply.error {
-                    Some(error) => format!("refused: {} {}", error.message, arguments),
-                    None => format!("{} requests", seen.len()),
-                };
+                let refusal = reply.error.map(|error| error.message.to_string());
+                let refusal = refusal.unwrap_or_default();
+                let why = format!("{} requests: {refusal} {arguments}", seen.len());
                 if !seen.is_empty() {
-                    return Trip::Wrong(last);
+                    return Trip::Wrong(why);
                 }
+                last = if schema.is_valid(&arguments) {
+                    Trip::Wrong(why)
+                } else {
+                    Trip::NoArguments(why)
+                };
                 continue;
             };
-            match original.check(&imported.operation, &self.base, request) {
+            let told = |why: &str| format!("{why} | {arguments} | {}", request.line());
+            last = match original.check(&imported.operation, &self.base, request) {
                 Ok(leaves) => {
                     if let Err(why) = compare(entry, &arguments, leaves) {
-                        return Trip::Wrong(format!("{why} {arguments} {}", request.line()));
+                        return Trip::Wrong(told(&why));
                     }
                     return match self.refusals(entry, &arguments).await {
                         Ok(()) => Trip::Good,
                         Err(why) => Trip::Wrong(why),
                     };
                 }
-                // The document forbids what our looser schema allows: other arguments may be right.
-                Err(why) => last = format!("{why} | {arguments} | {}", request.line()),
-            }
+                Err(Unfit::Stricter { why, patterns }) if !has_any(&input, &patterns) => {
+                    Trip::NoArguments(told(&why))
+                }
+                Err(Unfit::Untold(why)) => Trip::NoArguments(told(&why)),
+                Err(Unfit::Wrong(why) | Unfit::Stricter { why, .. }) => Trip::Wrong(told(&why)),
+            };
         }
-        if last.starts_with("refused") || is_loosened(&last) {
-            return Trip::NoArguments(last);
-        }
-        Trip::Wrong(last)
+        last
     }
 
     /// A missing required argument, and one that is not declared: no request leaves.
@@ -167,15 +180,25 @@ impl<'s> World<'s> {
     }
 }
 
-/// True if the document says more than a schema for a model does: `oneOf` of which exactly one branch fits, patterns with look-ahead.
-fn is_loosened(why: &str) -> bool {
-    why.contains("more than one")
-        || why.contains("cannot be told apart")
-        || why.contains("oneOf")
-        || why.contains("not allowed for")
-        || why.contains("does not match")
-        || why.contains("is not valid under any")
-        || why.contains("no validator")
+/// A validator that is not ours for the schema of a tool.
+fn own_validator(input: &Value) -> Result<jsonschema::Validator, String> {
+    let options = jsonschema::draft202012::options().should_validate_formats(true);
+    options.build(input).map_err(|error| error.to_string())
+}
+
+/// True if a schema has one of these patterns.
+fn has_any(schema: &Value, patterns: &[String]) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(name, it)| {
+            let is_own = name == "pattern"
+                && it
+                    .as_str()
+                    .is_some_and(|it| patterns.iter().any(|one| one == it));
+            is_own || has_any(it, patterns)
+        }),
+        Value::Array(items) => items.iter().any(|it| has_any(it, patterns)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// Every argument arrives once, and nothing else but presets.

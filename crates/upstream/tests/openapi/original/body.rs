@@ -12,7 +12,7 @@ impl Original {
             return if seen.body.is_empty() {
                 Ok(())
             } else {
-                Err("a body is not declared".to_owned())
+                Err("a body is not declared".into())
             };
         };
         let declared = self.follow(declared);
@@ -20,7 +20,7 @@ impl Original {
         if sent.is_empty() {
             let is_needed = declared.get("required") == Some(&json!(true));
             return if is_needed {
-                Err("the body is missing".to_owned())
+                Err("the body is missing".into())
             } else {
                 Ok(())
             };
@@ -42,7 +42,7 @@ impl Original {
         match schema {
             Some(schema) if !decode::is_raw(sent) => self
                 .accepts(schema, &value)
-                .map_err(|why| format!("the body: {why}")),
+                .map_err(|why| why.below("the body")),
             Some(_) | None => Ok(()),
         }
     }
@@ -57,7 +57,7 @@ impl Original {
         let nothing = json!({});
         match essence(sent).as_str() {
             kind if kind.ends_with("json") => {
-                serde_json::from_slice(&seen.body).map_err(|_| "the body is no JSON".to_owned())
+                serde_json::from_slice(&seen.body).map_err(|_| "the body is no JSON".into())
             }
             "application/x-www-form-urlencoded" => {
                 decode::form(self, schema.unwrap_or(&nothing), encoding, &seen.text())
@@ -92,14 +92,14 @@ impl Original {
                 .any(|it| decode::media_fits(it, sent));
             let is_form = parameters.iter().any(|it| place(it) == "formdata");
             if !fits && !is_form {
-                return Err(format!("{sent} is not consumed"));
+                return Err(format!("{sent} is not consumed").into());
             }
         }
         if let Some(whole) = whole {
             if sent.is_empty() {
                 let is_needed = whole.get("required") == Some(&json!(true));
                 return if is_needed {
-                    Err("the body is missing".to_owned())
+                    Err("the body is missing".into())
                 } else {
                     Ok(())
                 };
@@ -125,7 +125,7 @@ impl Original {
             return if seen.body.is_empty() {
                 Ok(())
             } else {
-                Err("a body is not declared".to_owned())
+                Err("a body is not declared".into())
             };
         }
         if essence(sent) == "multipart/form-data" {
@@ -143,7 +143,7 @@ impl Original {
             for member in members {
                 let name = member["name"].as_str().unwrap_or_default();
                 if member.get("required") == Some(&json!(true)) && value.get(name).is_none() {
-                    return Err(format!("{name:?} is missing"));
+                    return Err(format!("{name:?} is missing").into());
                 }
             }
             collect(&value, leaves);
@@ -157,7 +157,7 @@ impl Original {
         if pairs.0.is_empty() {
             Ok(())
         } else {
-            Err(format!("{:?} is not declared", pairs.0[0]))
+            Err(format!("{:?} is not declared", pairs.0[0]).into())
         }
     }
 }

@@ -329,7 +329,7 @@ pub(super) fn form(
     }
     match left.first() {
         None => Ok(Value::Object(made)),
-        Some((name, _)) => Err(format!("the form has {name:?}, which is not declared")),
+        Some((name, _)) => Err(format!("the form has {name:?}, which is not declared").into()),
     }
 }
 
@@ -382,7 +382,7 @@ pub(super) fn parts(
             it["format"] == "binary" || it["type"] == "file"
         };
         if is_declared_file != is_file {
-            return Err(format!("the part {name:?} is a file: {is_file}"));
+            return Err(format!("the part {name:?} is a file: {is_file}").into());
         }
         let text = String::from_utf8_lossy(content).into_owned();
         let value = if is_file {
@@ -406,7 +406,7 @@ pub(super) fn parts(
                 .ok_or("two parts of one name")?
                 .push(value);
         } else if made.insert(name.clone(), value).is_some() {
-            return Err(format!("two parts are {name:?}"));
+            return Err(format!("two parts are {name:?}").into());
         }
     }
     Ok(Value::Object(made))
