@@ -1,4 +1,4 @@
-//! Frame of every page: navigation, the number of waiting approvals, and the signed-in caller.
+//! Frame of every page: navigation, the number of approvals that wait for whoever looks, and the signed-in caller.
 
 use countersign_gateway::caller::Proof;
 use serde::Deserialize;
@@ -38,6 +38,7 @@ pub(crate) struct StatusNow {
     pub(crate) policy: Value,
     pub(crate) caller: Value,
     pub(crate) signing: Value,
+    pub(crate) caller: Value,
     pub(crate) server: Option<Value>,
 }
 
@@ -60,6 +61,17 @@ impl StatusNow {
     pub(crate) fn of_server(&self, name: &str) -> u64 {
         let value = self.server.as_ref().and_then(|server| server.get(name));
         value.and_then(Value::as_u64).unwrap_or_default()
+    }
+}
+
+impl StatusNow {
+    /// Approvals that wait: of everybody for an operator, else those that the caller may see.
+    fn waiting(&self) -> u64 {
+        if self.server.is_some() {
+            return self.of_server("approvals_open");
+        }
+        let own = self.caller.get("approvals_open").and_then(Value::as_u64);
+        own.unwrap_or_default()
     }
 }
 
@@ -101,7 +113,7 @@ impl Visit {
                 Proof::Operator => self.words.proof_operator,
             },
             is_open: self.caller.proof == Proof::Loopback,
-            waiting: usize::try_from(status.of_server("approvals_open")).unwrap_or_default(),
+            waiting: usize::try_from(status.waiting()).unwrap_or_default(),
             in_doubt: status.of_server("calls_in_doubt"),
             is_operator: status.server.is_some(),
             version: &assets::VERSION,

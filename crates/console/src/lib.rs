@@ -108,6 +108,12 @@ fn signed_in() -> Router<Shared> {
         ("/errors", "/errors.json", get(errors::list)),
         ("/settings", "/settings.json", get(settings::show)),
         ("/docs", "/docs.json", get(docs::list)),
+        ("/search", "/search.json", get(search::find)),
+        (
+            "/policy/explain",
+            "/policy/explain.json",
+            get(policy::explain),
+        ),
     ];
     let mut router = Router::new();
     for (page, twin, handler) in twins {
@@ -122,6 +128,8 @@ fn signed_in() -> Router<Shared> {
         .route("/cases/{id}/zip", post(case::zip))
         .route("/calls/{id}/again", post(call::again))
         .route("/sessions/{id}", get(sessions::show))
+        .route("/evidence/reasons", post(evidence::reasons))
+        .route("/evidence/tile/{*path}", get(evidence::tile))
         .route("/evidence/{id}/open", post(call::open))
         .route("/evidence/{id}/check", post(call::check))
         .route("/evidence/{id}/bundle", get(call::bundle))
@@ -129,10 +137,10 @@ fn signed_in() -> Router<Shared> {
             "/approvals/{id}",
             get(approvals::one).post(approvals::answer),
         )
+        .route("/approvals/{id}/open", post(approvals::open))
         .route("/upstreams/{name}/test", post(upstreams::test))
         .route("/in-doubt/settle", post(doubts::settle))
         .route("/errors/{code}", get(errors::one))
         .route("/docs/{*name}", get(docs::one))
-        .route("/search", get(search::find))
         .route("/sign-out", post(session::sign_out))
 }

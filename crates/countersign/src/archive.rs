@@ -237,6 +237,16 @@ impl Archive {
         Ok(self.store.records(query).await?)
     }
 
+    /// The records of these rows, without their proofs.
+    pub async fn records(&self, rows: &[LogRow]) -> Result<Vec<EvidenceRecord>, Error> {
+        let mut records = Vec::with_capacity(rows.len());
+        for row in rows {
+            let stored = self.stored(&row.id).await?;
+            records.push(self.record_of_user(&stored).await?);
+        }
+        Ok(records)
+    }
+
     /// The records of a call, newest first, by the id that the gateway made or the caller chose. An id that the gateway
     /// made is found at once. An id that a caller chose is stored as a digest under the user's key, so without a user
     /// it is searched for user by user; with more than a thousand users that fails with [`Error::NameTheUser`].

@@ -14,13 +14,13 @@
 //! | `sessions` | `GET /v1/sessions/{id}`: the calls of one session |
 //! | `claims` | `/v1/claims`: calls in doubt, and their settlement |
 //! | `acts` | `GET /v1/evidence`: what was done with the log itself |
-//! | `policy` | `GET /v1/policy`: who may call what |
+//! | `policy` | `GET /v1/policy`: who may call what, and why a call was decided as it was |
 //! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
 //! | [`cases`] | `/v1/cases/{id}`: all records of one order or call, and one bundle of them |
 //! | `replay` | `POST /v1/evidence/{id}/replay` |
 //! | `upstreams` | `POST /v1/upstreams/{name}/test`: asks an upstream whether it is there |
 //! | `status` | `GET /v1/status`: the state of the server, and its problems |
-//! | `log` | `/v1/log`: the signed checkpoint and the tiles under it |
+//! | `log` | `/v1/log`: the signed checkpoints and the tiles under them |
 //! | `sight` | read access to records |
 //! | `probes` | `/healthz`, `/readyz` |
 //! | [`interop`] | `/acp/…`, `/ucp/…`: the same calls in the terms of two agent commerce standards |
@@ -73,6 +73,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
             "/v1/approvals/{id}",
             get(approvals::one).post(approvals::answer),
         )
+        .route("/v1/approvals/{id}/authority", get(approvals::authority))
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", post(call::call).get(tools::one))
         .route("/v1/status", get(status::show))
@@ -85,8 +86,10 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/claims", get(claims::list))
         .route("/v1/claims/settle", post(claims::settle))
         .route("/v1/policy", get(policy::show))
+        .route("/v1/policy/explain", get(policy::explain))
         .route("/v1/upstreams/{name}/test", post(upstreams::test))
         .route("/v1/evidence", get(acts::list))
+        .route("/v1/evidence/reasons", post(acts::reasons))
         .route("/v1/evidence/{id}", get(evidence::show))
         .route("/v1/evidence/{id}/proof", get(evidence::proof))
         .route("/v1/evidence/{id}/repeats", get(evidence::repeats))
@@ -96,6 +99,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/providers/{provider}/calls", post(providers::calls))
         .route("/openapi.json", get(openapi::serve))
         .route("/v1/log/checkpoint", get(log::checkpoint))
+        .route("/v1/log/checkpoints", get(log::checkpoints))
         .route("/v1/log/tile/{*path}", get(log::tile))
         .merge(interop::for_callers())
 }

@@ -27,6 +27,7 @@ mod issuer;
 pub mod limits;
 mod live;
 mod place;
+mod recorded;
 mod review;
 mod rules;
 mod value;
@@ -40,6 +41,7 @@ pub use file::{
 pub(crate) use issuer::is_private;
 pub use issuer::{IssuerRule, JwksSource, is_built_in};
 pub use live::{Keeper, LivePolicy, Rejection, Reloaded};
+pub use recorded::RecordedRule;
 pub use review::{
     OTHERS, PolicyWarning, Review, ReviewedAgent, ReviewedCondition, ReviewedRule, ReviewedScope,
     ReviewedTool, Suspect,

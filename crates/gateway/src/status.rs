@@ -8,7 +8,7 @@
 //! queries for one caller: one look for each budget and each limit.
 
 use countersign::Principal;
-use countersign::contract::{Actor, Digest};
+use countersign::contract::{Actor, Digest, Language};
 use countersign::recording::Counts;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -117,6 +117,9 @@ pub struct CallerStatus {
     pub tools: usize,
     /// True if requests need a credential.
     pub credentials_required: bool,
+    /// Number of approvals that wait and that the caller may see; an operator sees the number of the whole server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals_open: Option<usize>,
 }
 
 /// Status of the signed log.
@@ -211,8 +214,14 @@ pub enum View {
 }
 
 impl Gateway {
-    /// Returns the status for this caller, with the limits and budgets of this user.
-    pub async fn status(&self, caller: &Caller, user_id: &str, view: View) -> Status {
+    /// Returns the status for this caller, with the limits and budgets of this user, and problems in a language.
+    pub async fn status(
+        &self,
+        caller: &Caller,
+        user_id: &str,
+        view: View,
+        language: Language,
+    ) -> Status {
         let stored = self.stored().await;
         let principal = &*caller.principal;
         let policy = self.identity().policy();
@@ -239,7 +248,7 @@ impl Gateway {
                 up_seconds: now.duration_since(started_at).as_secs().max(0),
             },
             policy: policy_status(policy, view),
-            caller: self.caller_status(principal, user_id).await,
+            caller: self.caller_status(principal, user_id, view).await,
             limits,
             budgets,
             signing: signing_status(self, stored, view),
@@ -252,12 +261,22 @@ impl Gateway {
                 View::Operator => Some(self.server_status(stored).await),
             },
         };
-        status.problems = problem::found(self, stored, &status, view);
+        status.problems = problem::found(self, stored, &status, view, language);
         status
     }
 
-    async fn caller_status(&self, principal: &Principal, user_id: &str) -> CallerStatus {
+    async fn caller_status(
+        &self,
+        principal: &Principal,
+        user_id: &str,
+        view: View,
+    ) -> CallerStatus {
         let tools = self.executor().list(principal).await;
+        let approvals = self.executor().approvals();
+        let approvals_open = match view {
+            View::Own => approvals.waiting_for(principal).await.ok(),
+            View::Operator => None,
+        };
         CallerStatus {
             actor: principal.actor.clone(),
             user_id: user_id.to_owned(),
@@ -265,6 +284,7 @@ impl Gateway {
             effects: principal.effects,
             tools: tools.map_or(0, |tools| tools.len()),
             credentials_required: self.identity().without_credential().await.is_none(),
+            approvals_open,
         }
     }
 

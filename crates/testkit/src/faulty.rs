@@ -434,6 +434,14 @@ impl Log for FaultyStore {
         guarded!(self, Other, checkpoint())
     }
 
+    fn checkpoints(
+        &self,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        guarded!(self, Other, checkpoints(below, limit))
+    }
+
     fn record<'a>(
         &'a self,
         id: &'a SnapshotId,

@@ -157,8 +157,8 @@ where
 async fn rows(store: &dyn Store, state: ClaimState) -> Result<Vec<ClaimRow>, Error> {
     let query = ClaimQuery {
         state: Some(state),
-        user_id: None,
         limit: 1_000,
+        ..ClaimQuery::default()
     };
     store.claims(&query).await
 }

@@ -167,6 +167,7 @@ impl Operation for List {
             } else {
                 self.limit
             },
+            ..ClaimQuery::default()
         };
         let archive = place.archive();
         let claims = place.wait(async {
@@ -258,6 +259,7 @@ impl Resolve {
             state: Some(ClaimState::InDoubt),
             user_id: Some(self.user.clone()),
             limit: SEARCHED_MAX,
+            ..ClaimQuery::default()
         };
         let archive = place.archive();
         let meant = place.runtime.block_on(async {

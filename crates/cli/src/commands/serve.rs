@@ -396,11 +396,16 @@ fn signals() -> Result<watch::Receiver<u32>, Failure> {
 
 /// Keeps every policy in the data folder before it is in force.
 fn keep_policies(policy: &LivePolicy, place: &Place) -> Result<(), Failure> {
-    let folder = place.folder.clone();
-    Ok(policy.keep_with(Keeper::new(move |digest, text| {
+    let (folder, kept_in) = (place.folder.clone(), place.folder.clone());
+    let keeper = Keeper::new(move |digest, text| {
         let kept = policy::keep(&folder, digest, text);
         kept.map_err(|failure| std::io::Error::other(failure.error))
-    }))?)
+    });
+    let keeper = keeper.finding(move |revision| {
+        let kept = policy::kept(&kept_in, revision).ok().flatten();
+        kept.map(|(policy, _)| policy)
+    });
+    Ok(policy.keep_with(keeper)?)
 }
 
 fn recorder_of(place: &Place) -> Recorder {

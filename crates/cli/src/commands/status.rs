@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use countersign::contract::Language;
 use countersign::rules::Rules;
 use countersign_gateway::Gateway;
 use countersign_gateway::caller::{Caller, Proof};
@@ -66,7 +67,7 @@ impl Status {
         let policy = LivePolicy::fixed(Policy::allow_all());
         let (gateway, caller) = unserved(place, policy)?;
         let user_id = self.user.as_deref().unwrap_or_default();
-        let status = gateway.status(&caller, user_id, View::Operator);
+        let status = gateway.status(&caller, user_id, View::Operator, Language::English);
         let mut status = serde_json::to_value(place.runtime.block_on(status))?;
         for of_server in ["program", "policy"] {
             set(&mut status, of_server, Value::Null);

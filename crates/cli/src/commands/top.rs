@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use countersign::contract::{ErrorCode, RecordKind};
+use countersign::contract::{ErrorCode, Language, RecordKind};
 use countersign::ledger::{LogQuery, LogRow};
 use countersign_gateway::caller::{Caller, Proof};
 use countersign_gateway::pulse::ToolFigures;
@@ -281,7 +281,9 @@ fn of_server(place: &Place, snapshot: &mut Snapshot) {
         principal: std::sync::Arc::new(place.by.clone()),
         proof: Proof::Operator,
     };
-    let status = served.gateway.status(&caller, "", View::Operator);
+    let status = served
+        .gateway
+        .status(&caller, "", View::Operator, Language::English);
     let status = place.runtime.block_on(status);
     snapshot.up_seconds = Some(status.program.up_seconds);
     snapshot.unsigned = status.signing.unsigned_records;

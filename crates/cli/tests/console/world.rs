@@ -317,7 +317,8 @@ impl World {
         write!(stream, "{text}\r\n{body}").unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8(answer).unwrap();
+        // A tile is no text; nobody looks into it here.
+        let answer = String::from_utf8_lossy(&answer);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let head = Head::read(head);
         let body = match head.of("transfer-encoding") {

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use askama::Template;
 use axum::extract::Path;
 use axum::response::Response;
+use countersign::archive::SCOPE_OPEN;
 use countersign::contract::tool::Narrower;
 use countersign::contract::{Approval, ApprovalState};
 use countersign_gateway::caller::Proof;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::call::kind_of;
+use super::call::{OpenedNow, kind_of};
 use super::named;
 use crate::answer::{self, Stop, see_other};
 use crate::ask::segment;
@@ -25,12 +26,14 @@ mod together;
 
 pub(crate) use together::answer_all;
 
-/// Maximum number of approvals in a list.
+/// Maximum number of approvals on a page.
 const LISTED: usize = 100;
 
 #[derive(Deserialize)]
 struct Listed {
     approvals: Vec<Approval>,
+    #[serde(default)]
+    next_cursor: Option<String>,
 }
 
 #[derive(Template, Serialize)]
@@ -47,6 +50,14 @@ struct List {
     /// Questions of one shape that can be answered together.
     #[serde(skip)]
     groups: Vec<Group>,
+    /// True if this is the page with the newest.
+    #[serde(skip)]
+    is_first: bool,
+    /// Address of the page with older ones.
+    #[serde(skip)]
+    next: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 /// Questions of one shape: the same tool, asked by the same actor, with the same parameters.
@@ -55,6 +66,8 @@ struct Group {
     tool: String,
     actor: String,
     count: usize,
+    /// Query that leads back to this page of the list.
+    at: String,
 }
 
 /// A question of the list.
@@ -78,12 +91,22 @@ struct Row {
 pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
     let state = visit.asked("state").and_then(ApprovalState::from_name);
     let state = state.unwrap_or(ApprovalState::Pending);
-    let path = format!("/v1/approvals?state={}&limit={LISTED}", state.as_str());
-    let listed: Listed = visit.get(&path).await?;
     if let Some(shape) = visit.asked("shape") {
-        return together::show(&visit, listed.approvals, shape).await;
+        return together::show(&visit, shape).await;
     }
-    let groups = together::groups(&visit, &listed.approvals);
+    let cursor = visit.asked("cursor");
+    let from = cursor.map(|cursor| format!("&cursor={}", segment(cursor)));
+    let from = from.unwrap_or_default();
+    let path = format!(
+        "/v1/approvals?state={}&limit={LISTED}{from}",
+        state.as_str()
+    );
+    let listed: Listed = visit.get(&path).await?;
+    let groups = together::groups(&visit, &listed.approvals, &from);
+    let next = listed.next_cursor.as_ref().map(|cursor| {
+        let cursor = segment(cursor);
+        format!("/approvals?state={}&cursor={cursor}", state.as_str())
+    });
     let rows = listed
         .approvals
         .iter()
@@ -97,6 +120,9 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
         state: state.as_str(),
         states: ApprovalState::ALL.map(name).to_vec(),
         groups,
+        is_first: cursor.is_none(),
+        next,
+        next_cursor: listed.next_cursor,
     };
     answer::page(&visit, &page)
 }
@@ -171,6 +197,48 @@ struct One {
     /// True if the signed-in caller may answer; an unproved caller may not.
     #[serde(skip)]
     may_answer: bool,
+    /// Who may answer, and which rule of which policy asked.
+    authority: Authority,
+    /// What the model wrote, where somebody has just opened it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<Written>,
+    /// True if the signed-in caller may open what the model wrote.
+    #[serde(skip)]
+    may_open: bool,
+}
+
+/// Who may answer an approval, and what asked for it, as the API tells it.
+#[derive(Deserialize, Serialize)]
+struct Authority {
+    user_id: String,
+    scope: String,
+    approvers: u8,
+    policy: String,
+    record: Option<String>,
+    because: Vec<Entry>,
+}
+
+/// An entry of the policy, as the API tells it.
+#[derive(Deserialize, Serialize)]
+pub(super) struct Entry {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) line: Option<usize>,
+    pub(super) entry: String,
+    pub(super) says: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ruling: Option<String>,
+}
+
+/// What the model wrote.
+#[derive(Serialize)]
+struct Written {
+    /// Its arguments, byte for byte.
+    raw: String,
+    /// Why there is nothing to show.
+    #[serde(skip)]
+    gone: Option<&'static str>,
+    /// Record of this access.
+    access: Option<String>,
 }
 
 /// A parameter that the answer may make smaller.
@@ -181,9 +249,33 @@ struct Narrowed {
 }
 
 pub(crate) async fn one(visit: Visit, Path(id): Path<String>) -> Result<Response, Stop> {
-    let path = format!("/v1/approvals/{}", segment(named(&id)));
+    let page = page(&visit, named(&id), None).await?;
+    answer::page(&visit, &page)
+}
+
+/// Opens what the model wrote. The API writes down who opens it and why before it shows anything.
+pub(crate) async fn open(Path(id): Path<String>, posted: Posted) -> Result<Response, Stop> {
+    let visit = &posted.visit;
+    let path = format!("/v1/approvals/{}/authority", segment(&id));
+    let authority: Authority = visit.get(&path).await?;
+    let record = authority.record.ok_or_else(|| Stop::not_found(visit))?;
+    let path = format!("/v1/evidence/{}/open", segment(&record));
+    let reason = posted.get("reason").trim();
+    let shown: OpenedNow = visit.post(&path, &json!({"reason": reason})).await?;
+    let written = Written {
+        raw: shown.written(),
+        gone: shown.gone(visit.words),
+        access: shown.access,
+    };
+    let page = page(visit, &id, Some(written)).await?;
+    answer::page(visit, &page)
+}
+
+async fn page(visit: &Visit, id: &str, written: Option<Written>) -> Result<One, Stop> {
+    let path = format!("/v1/approvals/{}", segment(id));
     let approval: Approval = visit.get(&path).await?;
-    let row = row(&visit, &approval);
+    let authority: Authority = visit.get(&format!("{path}/authority")).await?;
+    let row = row(visit, &approval);
     let none = BTreeMap::new();
     let narrowed = |narrowing: &countersign::contract::tool::Narrowing| {
         let value = approval.arguments.pointer(&narrowing.pointer);
@@ -197,8 +289,11 @@ pub(crate) async fn one(visit: Visit, Path(id): Path<String>) -> Result<Response
             value: value?.to_string(),
         })
     };
-    let page = One {
+    Ok(One {
         frame: visit.frame(&row.title, "approvals").await,
+        may_open: authority.record.is_some() && visit.caller.principal.holds(SCOPE_OPEN),
+        authority,
+        written,
         arguments: shown::lines(&approval.arguments, &none),
         would_answer: approval
             .would_answer
@@ -211,11 +306,10 @@ pub(crate) async fn one(visit: Visit, Path(id): Path<String>) -> Result<Response
             .map(|digest| digest.to_string())
             .unwrap_or_default(),
         is_pending: approval.state == ApprovalState::Pending,
-        may_answer: may_answer(&visit, &approval),
+        may_answer: may_answer(visit, &approval),
         row,
         approval,
-    };
-    answer::page(&visit, &page)
+    })
 }
 
 /// True if the signed-in caller may answer a question; an unproved caller may not.

@@ -22,7 +22,8 @@ mod view;
 
 use again::Again;
 pub(crate) use again::again;
-use opened::{Opened, OpenedNow, opened};
+pub(crate) use opened::OpenedNow;
+use opened::{Opened, opened};
 pub(crate) use view::kind_of;
 use view::{Step, View, step, view, weight};
 

@@ -1,18 +1,26 @@
-//! `/in-doubt`: calls in doubt: their effect may or may not have happened, and what an operator found out.
+//! `/in-doubt`: calls whose effect may or may not have happened, and what an operator found out about those that are chosen.
+//!
+//! Each of them is settled by a request of its own and has a record of its own.
 
 use askama::Template;
 use axum::response::Response;
 use http::StatusCode;
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use url::form_urlencoded;
 
-use crate::answer::{self, Stop, see_other};
+use crate::answer::{self, Stop};
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 use crate::shown;
+use crate::words::Words;
 
-/// Maximum number of listed calls.
+/// Maximum number of calls on a page.
 const LISTED: usize = 100;
+
+/// Ages that can be chosen: name in the address, and hours.
+const AGES: [(&str, i64); 4] = [("1h", 1), ("1d", 24), ("7d", 7 * 24), ("30d", 30 * 24)];
 
 #[derive(Template, Serialize)]
 #[template(path = "doubts.html")]
@@ -20,7 +28,28 @@ struct Page {
     #[serde(skip)]
     frame: Frame,
     calls: Vec<Doubt>,
-    settled: bool,
+    filter: Filter,
+    #[serde(skip)]
+    ages: Vec<(&'static str, String)>,
+    /// True if this is the page with the oldest.
+    #[serde(skip)]
+    is_first: bool,
+    /// Address of the page with newer ones.
+    #[serde(skip)]
+    next: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    /// What became of those that were settled.
+    outcomes: Vec<Outcome>,
+}
+
+/// What the list is narrowed to; empty where it is not.
+#[derive(Clone, Default, Serialize)]
+struct Filter {
+    tool: String,
+    user: String,
+    /// Only calls that are at least so old.
+    age: String,
 }
 
 /// A call in doubt as the API lists it.
@@ -34,51 +63,238 @@ struct Doubt {
     claimed_at: String,
     #[serde(default, skip_serializing)]
     moment: String,
+    #[serde(default, skip_serializing)]
+    ago: String,
+}
+
+impl Doubt {
+    /// The name of the call in the form. No name of a tool has a tilde.
+    fn name(&self) -> String {
+        let Self {
+            user_id,
+            tool,
+            key,
+            attempt,
+            ..
+        } = self;
+        format!("{attempt}.{key}.{tool}~{user_id}")
+    }
+}
+
+/// What became of one call.
+#[derive(Serialize)]
+struct Outcome {
+    user_id: String,
+    tool: String,
+    key: String,
+    #[serde(skip)]
+    tone: &'static str,
+    /// That it is settled, or why it is as it was.
+    text: String,
+    evidence: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Listed {
     claims: Vec<Doubt>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Settled {
+    evidence: String,
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
-    let path = format!("/v1/claims?state=in_doubt&limit={LISTED}");
-    let mut listed: Listed = visit.get_as_operator(&path).await?;
-    for doubt in &mut listed.claims {
-        doubt.moment = shown::moment(&doubt.claimed_at);
-    }
-    let page = Page {
-        frame: visit.frame(visit.words.in_doubt_page, "doubts").await,
-        calls: listed.claims,
-        settled: visit.asked("settled").is_some(),
+    let asked = |name| visit.asked(name).unwrap_or_default().to_owned();
+    let filter = Filter {
+        tool: asked("tool"),
+        user: asked("user"),
+        age: asked("age"),
     };
+    let page = page(&visit, filter, visit.asked("cursor"), Vec::new()).await?;
     answer::page(&visit, &page)
 }
 
-/// Settles a call by the API, which asks for the scope and the reason, and keeps a record of both.
+async fn page(
+    visit: &Visit,
+    filter: Filter,
+    cursor: Option<&str>,
+    outcomes: Vec<Outcome>,
+) -> Result<Page, Stop> {
+    let now = visit.console.gateway.executor().now();
+    let age = AGES.iter().find(|(name, _)| *name == filter.age);
+    let until = age.and_then(|(_, hours)| now.checked_sub(SignedDuration::from_hours(*hours)).ok());
+    let until = until.map(|until| until.to_string()).unwrap_or_default();
+    let limit = LISTED.to_string();
+    let query = query(&[
+        ("state", "in_doubt"),
+        ("limit", &limit),
+        ("tool", &filter.tool),
+        ("user", &filter.user),
+        ("until", &until),
+        ("cursor", cursor.unwrap_or_default()),
+    ]);
+    let path = format!("/v1/claims?{query}");
+    let mut listed: Listed = visit.get_as_operator(&path).await?;
+    for doubt in &mut listed.claims {
+        doubt.moment = shown::moment(&doubt.claimed_at);
+        doubt.ago = shown::distance(&doubt.claimed_at, now, visit.words);
+    }
+    let next = listed.next_cursor.as_ref().map(|cursor| {
+        let query = query(&[
+            ("tool", &filter.tool),
+            ("user", &filter.user),
+            ("age", &filter.age),
+            ("cursor", cursor),
+        ]);
+        format!("/in-doubt?{query}")
+    });
+    Ok(Page {
+        frame: visit.frame(visit.words.in_doubt_page, "doubts").await,
+        calls: listed.claims,
+        filter,
+        ages: ages(visit.words),
+        is_first: cursor.is_none(),
+        next,
+        next_cursor: listed.next_cursor,
+        outcomes,
+    })
+}
+
+/// The options that have a value.
+fn query(options: &[(&str, &str)]) -> String {
+    let given = options.iter().filter(|(_, value)| !value.is_empty());
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(given)
+        .finish()
+}
+
+/// The ages that can be chosen, in words.
+fn ages(w: &Words) -> Vec<(&'static str, String)> {
+    let text = |hours: i64| match hours {
+        1..24 => format!("{hours} {}", w.hours),
+        _ => format!("{} {}", hours / 24, w.days),
+    };
+    AGES.map(|(name, hours)| (name, text(hours))).to_vec()
+}
+
+/// Settles the chosen calls, each by a request of its own to the API, which asks for the scope and the reason, and keeps a record of
+/// both.
 pub(crate) async fn settle(posted: Posted) -> Result<Response, Stop> {
     let visit = &posted.visit;
     let wrong = |message: &str| Stop::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", message);
-    let attempt: Result<u32, _> = posted.get("attempt").parse();
-    let mut body = json!({
-        "user_id": posted.get("user"),
-        "tool": posted.get("tool"),
-        "key": posted.get("key"),
-        "attempt": attempt.map_err(|_| wrong(visit.words.not_in_doubt))?,
-        "outcome": "did_not_happen",
-        "reason": posted.get("reason"),
-    });
-    if posted.get("outcome") == "happened"
-        && let Some(members) = body.as_object_mut()
-    {
-        let given: Result<Value, _> = serde_json::from_str(posted.get("answer"));
-        let given = given.map_err(|_| wrong(visit.words.answer_no_json))?;
-        members.insert("outcome".to_owned(), "happened".into());
-        members.insert("answer".to_owned(), given);
+    let chosen = posted.fields.iter().filter(|(name, _)| name == "call");
+    let chosen: Vec<Chosen> = chosen
+        .map(|(_, name)| Chosen::read(name).ok_or_else(|| wrong(visit.words.not_in_doubt)))
+        .collect::<Result<_, _>>()?;
+    let reason = posted.get("reason").trim();
+    if chosen.is_empty() || chosen.len() > LISTED {
+        return Err(wrong(visit.words.no_doubt_chosen));
     }
-    let settled: Value = visit.post("/v1/claims/settle", &body).await?;
-    if visit.wants_json {
-        return answer::json(&settled);
+    let mut found = json!({"reason": reason});
+    let Some(members) = found.as_object_mut() else {
+        return Err(Stop::broken());
+    };
+    match posted.get("outcome") {
+        "happened" => {
+            let given: Result<Value, _> = serde_json::from_str(posted.get("answer"));
+            let given = given.map_err(|_| wrong(visit.words.answer_no_json))?;
+            members.insert("outcome".to_owned(), "happened".into());
+            members.insert("answer".to_owned(), given);
+        }
+        "not" => {
+            members.insert("outcome".to_owned(), "did_not_happen".into());
+        }
+        _ => return Err(wrong(visit.words.no_outcome_chosen)),
     }
-    Ok(see_other("/in-doubt?settled=1"))
+    let mut outcomes = Vec::new();
+    for one in chosen {
+        outcomes.push(one.settle(visit, &found).await?);
+    }
+    let filter = Filter {
+        tool: posted.get("tool").to_owned(),
+        user: posted.get("user").to_owned(),
+        age: posted.get("age").to_owned(),
+    };
+    let page = page(visit, filter, None, outcomes).await?;
+    answer::page(visit, &page)
+}
+
+/// A call that was ticked, as it stood on the page.
+struct Chosen {
+    user_id: String,
+    tool: String,
+    key: String,
+    attempt: u32,
+}
+
+impl Chosen {
+    fn read(name: &str) -> Option<Self> {
+        let (attempt, rest) = name.split_once('.')?;
+        let (key, rest) = rest.split_once('.')?;
+        let (tool, user_id) = rest.split_once('~')?;
+        Some(Self {
+            user_id: user_id.to_owned(),
+            tool: tool.to_owned(),
+            key: key.to_owned(),
+            attempt: attempt.parse().ok()?,
+        })
+    }
+
+    /// Settles it. One that was settled meanwhile is told of; that nobody may settle any ends the page.
+    async fn settle(self, visit: &Visit, found: &Value) -> Result<Outcome, Stop> {
+        let mut body = found.clone();
+        if let Some(members) = body.as_object_mut() {
+            members.insert("user_id".to_owned(), self.user_id.as_str().into());
+            members.insert("tool".to_owned(), self.tool.as_str().into());
+            members.insert("key".to_owned(), self.key.as_str().into());
+            members.insert("attempt".to_owned(), self.attempt.into());
+        }
+        let (tone, text, evidence) = match visit.post::<Settled>("/v1/claims/settle", &body).await {
+            Ok(settled) => ("ok", visit.words.settled.to_owned(), Some(settled.evidence)),
+            Err(stop) if stop.status == StatusCode::CONFLICT => {
+                ("bad", visit.words.not_in_doubt.to_owned(), None)
+            }
+            Err(stop) => return Err(stop),
+        };
+        Ok(Outcome {
+            user_id: self.user_id,
+            tool: self.tool,
+            key: self.key,
+            tone,
+            text,
+            evidence,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name of a ticked call names it, whatever the user is called.
+    #[test]
+    fn a_ticked_call_is_found_again() {
+        for user_id in ["ann", "a.b~c d", ""] {
+            let doubt = Doubt {
+                user_id: user_id.to_owned(),
+                tool: "orders.create".to_owned(),
+                key: "ab12".to_owned(),
+                attempt: 3,
+                request_id: String::new(),
+                claimed_at: String::new(),
+                moment: String::new(),
+                ago: String::new(),
+            };
+            let read = Chosen::read(&doubt.name()).unwrap();
+            assert_eq!(
+                (&*read.user_id, &*read.tool, &*read.key, read.attempt),
+                (user_id, "orders.create", "ab12", 3)
+            );
+        }
+        assert!(Chosen::read("1.ab12.orders.create").is_none());
+        assert!(Chosen::read("x.ab12.orders.create~ann").is_none());
+    }
 }

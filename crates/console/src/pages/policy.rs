@@ -1,11 +1,13 @@
-//! `/policy`: who may call what, as the policy in force says it.
+//! `/policy`: who may call what, as the policy in force says it; `/policy/explain`: which line decided a call.
 
 use askama::Template;
 use axum::response::Response;
 use countersign_gateway::policy::OTHERS;
 use serde::{Deserialize, Serialize};
 
+use super::approvals::Entry;
 use crate::answer::{self, Stop};
+use crate::ask::segment;
 use crate::frame::Frame;
 use crate::session::Visit;
 
@@ -88,4 +90,92 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
         review,
     };
     answer::page(&visit, &page)
+}
+
+/// Maximum number of lines of an entry that are shown.
+const EXCERPT_MAX: usize = 12;
+
+#[derive(Template, Serialize)]
+#[template(path = "explain.html")]
+struct Why {
+    #[serde(skip)]
+    frame: Frame,
+    #[serde(flatten)]
+    explained: Explained,
+    /// The entry that decided, as it stands in the file: number and text of each line. Shown to operators, while that policy is in force.
+    excerpt: Vec<(usize, String)>,
+    #[serde(skip)]
+    decided: &'static str,
+    #[serde(skip)]
+    tone: &'static str,
+}
+
+/// A decision about a call as the API explains it.
+#[derive(Deserialize, Serialize)]
+struct Explained {
+    record: String,
+    policy: String,
+    tool: String,
+    decision: String,
+    is_policy_kept: bool,
+    because: Vec<Entry>,
+}
+
+/// Which line of which policy decided a call.
+pub(crate) async fn explain(visit: Visit) -> Result<Response, Stop> {
+    let record = visit.asked("record").unwrap_or_default();
+    let path = format!("/v1/policy/explain?record={}", segment(record));
+    let explained: Explained = visit.get(&path).await?;
+    let w = visit.words;
+    let (decided, tone) = match explained.decision.as_str() {
+        "allow" => (w.ruled_allow, "ok"),
+        "confirm" => (w.ruled_confirm, "warn"),
+        "four_eyes" => (w.ruled_four_eyes, "warn"),
+        _ => (w.ruled_deny, "bad"),
+    };
+    // Only operators are shown the file; others see the page without it.
+    let shown = visit.get::<Shown>("/v1/policy").await.ok();
+    let in_force = shown.filter(|shown| shown.review.policy == explained.policy);
+    let line = explained.because.first().and_then(|entry| entry.line);
+    let excerpt = match (in_force, line) {
+        (Some(shown), Some(line)) => excerpt(&shown.text, line),
+        (Some(_) | None, _) => Vec::new(),
+    };
+    let page = Why {
+        frame: visit.frame(w.why_decided, "policy").await,
+        explained,
+        excerpt,
+        decided,
+        tone,
+    };
+    answer::page(&visit, &page)
+}
+
+/// The entry that begins at a line of a file, up to the next one.
+fn excerpt(text: &str, line: usize) -> Vec<(usize, String)> {
+    let lines = text.lines().enumerate().skip(line.saturating_sub(1));
+    let lines = lines.map(|(at, text)| (at + 1, text.to_owned()));
+    let is_in = |(at, text): &(usize, String)| {
+        let text = text.trim();
+        *at == line || !text.is_empty() && !text.starts_with('[')
+    };
+    lines.take_while(is_in).take(EXCERPT_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_ends_with_its_entry() {
+        let text = "a = 1\n\n[[rules]]\nname = \"x\"\nthen = \"deny\"\n[[rules]]\nname = \"y\"\n";
+        let lines = |line| {
+            let found = excerpt(text, line).into_iter();
+            found.map(|(at, _)| at).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (lines(3), lines(6), lines(9)),
+            (vec![3, 4, 5], vec![6, 7], vec![])
+        );
+    }
 }

@@ -1,9 +1,10 @@
-//! `/search`: one box for whatever people have in hand: a request, a record, an approval, an order, a user, a tool, a leaf.
+//! `/search`: one box for whatever people have in hand: a request, a record, an approval, an order, a user, a tool, a leaf, an idempotency
+//! key.
 
 use askama::Template;
 use axum::response::Response;
 use http::Method;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answer::{self, Stop, see_other};
@@ -17,15 +18,26 @@ struct Page {
     #[serde(skip)]
     frame: Frame,
     asked: String,
+    /// Address of the page of what was meant.
+    found: Option<String>,
 }
 
+/// Leads to the page of what was meant; the JSON twin says where it is.
 pub(crate) async fn find(visit: Visit) -> Result<Response, Stop> {
     let asked = visit.asked("q").unwrap_or_default().trim().to_owned();
-    if let Some(found) = found(&visit, &asked).await {
-        return Ok(see_other(&found));
+    let found = found(&visit, &asked).await;
+    if let Some(found) = &found
+        && !visit.wants_json
+    {
+        return Ok(see_other(found));
     }
     let frame = visit.frame(visit.words.search, "").await;
-    answer::page(&visit, &Page { frame, asked })
+    let page = Page {
+        frame,
+        asked,
+        found,
+    };
+    answer::page(&visit, &page)
 }
 
 /// The page of what was meant.
@@ -63,6 +75,34 @@ async fn found(visit: &Visit, asked: &str) -> Option<String> {
     {
         return Some(format!("/sessions/{name}"));
     }
+    if let Some(call) = of_key(visit, asked).await {
+        return Some(call);
+    }
     let of_user = visit.calls(&[("user", asked)], 1).await.ok()?;
     (!of_user.calls.is_empty()).then(|| format!("/calls?user={name}"))
+}
+
+/// The call that took an idempotency key: `KEY`, or `USER KEY` where another user's is meant or there are too many users to look through.
+async fn of_key(visit: &Visit, asked: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Taken {
+        calls: Vec<Call>,
+    }
+    #[derive(Deserialize)]
+    struct Call {
+        evidence: String,
+    }
+    let named = asked.split_once(char::is_whitespace);
+    let named = named.map(|(user, key)| {
+        let (key, user) = (segment(key.trim_start()), segment(user));
+        format!("/v1/calls?key={key}&user={user}")
+    });
+    let whole = format!("/v1/calls?key={}", segment(asked));
+    for path in named.into_iter().chain([whole]) {
+        let taken: Option<Taken> = visit.get(&path).await.ok();
+        if let Some(call) = taken.and_then(|taken| taken.calls.into_iter().next()) {
+            return Some(format!("/calls/{}", segment(&call.evidence)));
+        }
+    }
+    None
 }

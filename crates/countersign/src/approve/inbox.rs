@@ -24,6 +24,8 @@ pub struct Wanted {
     pub user_id: Option<String>,
     /// Only questions in this state.
     pub state: Option<ApprovalState>,
+    /// Only questions older than this one: the last of the page before, by the time of the question and its id.
+    pub before: Option<(Timestamp, String)>,
     /// Maximum number of questions.
     pub limit: usize,
     /// The language of the tools' texts.
@@ -35,6 +37,7 @@ impl Default for Wanted {
         Self {
             user_id: None,
             state: None,
+            before: None,
             limit: 100,
             language: Language::English,
         }
@@ -74,6 +77,22 @@ impl StoredApprovals {
             None => self.of_all(&mut newest).await?,
         }
         Ok(newest.shown_to(by))
+    }
+
+    /// Counts the open questions that a principal may see: those of its user, or all if it may answer for others. The
+    /// count stops at 10,000.
+    pub async fn waiting_for(&self, by: &Principal) -> Result<usize, Error> {
+        if sees_all(by) {
+            return self.pending().await;
+        }
+        let wanted = Wanted {
+            state: Some(ApprovalState::Pending),
+            limit: PENDING_COUNTED_MAX,
+            ..Wanted::default()
+        };
+        let mut newest = Newest::new(&wanted, self.clock.now());
+        self.of_user(&by.user_id, &wanted, &mut newest).await?;
+        Ok(newest.questions.len())
     }
 
     /// One question, with the tool's words in English.
@@ -330,6 +349,7 @@ impl StoredApprovals {
 /// The newest of the matching questions; no more are held than are needed.
 struct Newest {
     state: Option<ApprovalState>,
+    before: Option<(Timestamp, String)>,
     limit: usize,
     language: Language,
     now: Timestamp,
@@ -340,6 +360,7 @@ impl Newest {
     fn new(wanted: &Wanted, now: Timestamp) -> Self {
         Self {
             state: wanted.state,
+            before: wanted.before.clone(),
             limit: wanted.limit,
             language: wanted.language,
             now,
@@ -348,10 +369,14 @@ impl Newest {
     }
 
     fn add(&mut self, question: Question) {
-        if self
+        let is_older = self
+            .before
+            .as_ref()
+            .is_none_or(|(at, id)| (question.asked_at, &question.id) < (*at, id));
+        let is_of_state = self
             .state
-            .is_none_or(|state| question.state(self.now) == state)
-        {
+            .is_none_or(|state| question.state(self.now) == state);
+        if is_older && is_of_state {
             self.questions.push(question);
         }
         if self.questions.len() >= self.limit.saturating_mul(2).max(PAGE) {

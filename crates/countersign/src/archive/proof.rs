@@ -75,6 +75,21 @@ impl Archive {
         Ok(Some((checkpoint, note)))
     }
 
+    /// Signed checkpoints with their notes, the largest tree first; only those of trees smaller than `below`, if it is
+    /// given.
+    pub async fn checkpoints(
+        &self,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<(Checkpoint, String)>, Error> {
+        let notes = self.store.checkpoints(below, limit).await?;
+        let opened = notes.into_iter().map(|note| {
+            let checkpoint = Checkpoint::open(&note, &self.key)?;
+            Ok((checkpoint, note))
+        });
+        opened.collect()
+    }
+
     /// Proves that the newest signed checkpoint has grown from one that an auditor kept; with the note of the newest.
     pub async fn growth(&self, held: &str) -> Result<(String, Vec<Hash>), Error> {
         let held = Checkpoint::open(held, &self.key).map_err(Error::Held)?;

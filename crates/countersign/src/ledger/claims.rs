@@ -101,6 +101,21 @@ impl Scope {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyDigest(pub [u8; 32]);
 
+impl KeyDigest {
+    /// Reads the digest from its hexadecimal digits, as it is shown.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut digest = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (place, digits) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(digits).ok()?;
+            *place = u8::from_str_radix(digits, 16).ok()?;
+        }
+        Some(Self(digest))
+    }
+}
+
 impl fmt::Display for KeyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Hex(&self.0).fmt(f)
@@ -311,8 +326,29 @@ pub struct ClaimQuery {
     pub state: Option<ClaimState>,
     /// Only claims of this user.
     pub user_id: Option<String>,
+    /// Only claims of this tool.
+    pub tool: Option<ToolName>,
+    /// Only claims of the key with this digest.
+    pub key: Option<KeyDigest>,
+    /// Only claims that were taken last at this time or before.
+    pub until: Option<Timestamp>,
+    /// Only claims behind this one: the last of the page before, by the time of its claim and its scope.
+    pub after: Option<(Timestamp, Scope)>,
     /// Maximum number of rows.
     pub limit: usize,
+}
+
+impl ClaimQuery {
+    /// True if a claim matches everything but the state.
+    pub fn matches(&self, scope: &Scope, claimed_at: Timestamp) -> bool {
+        let user_id = self.user_id.as_ref();
+        let after = self.after.as_ref();
+        user_id.is_none_or(|user_id| *user_id == scope.user_id)
+            && self.tool.as_ref().is_none_or(|tool| *tool == scope.tool)
+            && self.key.is_none_or(|key| key == scope.key)
+            && self.until.is_none_or(|until| claimed_at <= until)
+            && after.is_none_or(|(at, last)| (claimed_at, scope) > (*at, last))
+    }
 }
 
 /// The states of a claim. Closed; the numbers are what stores keep.

@@ -63,6 +63,13 @@ pub trait Log: Send + Sync + 'static {
     /// The newest signed checkpoint.
     fn checkpoint(&self) -> BoxFuture<'_, Result<Option<String>, Error>>;
 
+    /// Signed checkpoints, the largest tree first; only those of trees smaller than `below`, if it is given.
+    fn checkpoints(
+        &self,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<String>, Error>>;
+
     /// One record by its id.
     fn record<'a>(
         &'a self,

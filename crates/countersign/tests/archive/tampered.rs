@@ -141,6 +141,14 @@ impl Log for Tampered {
         })
     }
 
+    fn checkpoints(
+        &self,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        self.inner.checkpoints(below, limit)
+    }
+
     fn record<'a>(
         &'a self,
         id: &'a SnapshotId,

@@ -9,28 +9,36 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use countersign::approve::{Error, Response as Answer, Wanted};
+use countersign::approve::{Error, Response as Answer, SCOPE_ANSWER, Wanted};
 use countersign::contract::{
-    Approval, ApprovalDecision, ApprovalState, Digest, ErrorCode, Language,
+    Approval, ApprovalDecision, ApprovalState, Digest, ErrorCode, Language, SnapshotId,
 };
 use http::HeaderMap;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::{self, Refusal};
 use super::query::{self, Options};
-use super::{body, headers};
+use super::{body, headers, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::policy::{Explained, Explanation};
 use crate::strict;
 
 /// Maximum number of approvals in a list.
 const LISTED_MAX: usize = 1_000;
 
+/// Maximum number of records of the asking call that are looked through.
+const RECORDS_MAX: usize = 100;
+
 /// A list, newest first.
 #[derive(Serialize)]
 struct Listed {
     approvals: Vec<Approval>,
+    /// Cursor of the next page; `None` after the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 /// The body of an answer.
@@ -53,7 +61,7 @@ pub(super) async fn list(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let options = Options::read(query.as_deref(), ["user", "state", "limit"])?;
+    let options = Options::read(query.as_deref(), ["user", "state", "limit", "cursor"])?;
     let states = ApprovalState::ALL.map(ApprovalState::as_str).join(", ");
     let state = match options.get("state") {
         None => None,
@@ -67,15 +75,40 @@ pub(super) async fn list(
     if limit.is_some_and(|limit| limit > LISTED_MAX) {
         return Err(query::wrong("limit", &form));
     }
+    let before = options.get("cursor").map(|cursor| {
+        let wrong = || query::wrong("cursor", "the next_cursor of an earlier page");
+        read_cursor(cursor).ok_or_else(wrong)
+    });
+    let limit = limit.unwrap_or(Wanted::default().limit);
     let wanted = Wanted {
         user_id: options.get("user").map(str::to_owned),
         state,
-        limit: limit.unwrap_or(Wanted::default().limit),
+        before: before.transpose()?,
+        // One more than is shown says whether there is another page.
+        limit: limit.saturating_add(1),
         language: language(&headers),
     };
     let approvals = gateway.executor().approvals();
-    let approvals = approvals.list(&caller.principal, &wanted).await?;
-    Ok(answer::json(&Listed { approvals }))
+    let mut approvals = approvals.list(&caller.principal, &wanted).await?;
+    let has_more = approvals.len() > limit;
+    approvals.truncate(limit);
+    let last = approvals.last().filter(|_| has_more);
+    Ok(answer::json(&Listed {
+        next_cursor: last.and_then(cursor),
+        approvals,
+    }))
+}
+
+/// Builds the cursor behind an approval. It is opaque to callers.
+fn cursor(last: &Approval) -> Option<String> {
+    let at: Timestamp = last.asked_at.parse().ok()?;
+    Some(format!("{}.{}", at.as_nanosecond(), last.id))
+}
+
+fn read_cursor(text: &str) -> Option<(Timestamp, String)> {
+    let (at, id) = text.split_once('.')?;
+    let at = Timestamp::from_nanosecond(at.parse().ok()?).ok()?;
+    Some((at, id.to_owned()))
 }
 
 /// `GET /v1/approvals/{id}`.
@@ -91,6 +124,69 @@ pub(super) async fn one(
         .show_in(&id, &caller.principal, language(&headers))
         .await?;
     Ok(answer::json(&approval))
+}
+
+/// Who may answer an approval, and what asked for it.
+#[derive(Serialize)]
+struct Authority {
+    /// User who is asked.
+    user_id: String,
+    /// Scope with which a person or a program answers for others. An agent never answers.
+    scope: &'static str,
+    /// Number of different approvers who have to say yes.
+    approvers: u8,
+    /// Name of the policy in records.
+    policy: String,
+    /// Record of the call that asked; `None` while that call still waits for its answer.
+    record: Option<SnapshotId>,
+    /// Entries that want a confirmation, the one that decided first; empty if they are not known.
+    because: Vec<Explained>,
+}
+
+/// `GET /v1/approvals/{id}/authority`: who may answer, and which rule of which policy asked. Lines of the file are for whoever may see what
+/// operators see, or may answer for others.
+pub(super) async fn authority(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Response, Refusal> {
+    let id = query::segment(id)?;
+    let principal = &caller.principal;
+    let approval = gateway.executor().approvals().show(&id, principal).await?;
+    let archive = gateway.archive();
+    let user_id = Some(approval.user_id.as_str());
+    let rows = archive.of_request(&approval.request_id, user_id, RECORDS_MAX);
+    let mut asking = rows.await?;
+    asking.retain(|row| row.code == Some(ErrorCode::NeedsUserConfirmation));
+    let mut because = Vec::new();
+    // The first call has asked; later ones under its id have found the question.
+    let row = asking.pop();
+    if let Some(row) = &row {
+        let records = archive.records(std::slice::from_ref(row)).await?;
+        let may_see = sight::is_operator(&caller) || principal.holds(SCOPE_ANSWER);
+        let live = gateway.identity().policy().clone();
+        let revision = approval.policy_revision.clone();
+        let policy = tokio::task::spawn_blocking(move || live.of_revision(&revision));
+        let policy = policy.await.ok().flatten();
+        let entry = gateway.executor().catalog().get(approval.tool.as_str());
+        let spec = entry.as_ref().map(|entry| entry.spec());
+        because.extend(records.iter().flat_map(|record| {
+            Explanation::of_record(record, &row.user_id, policy.as_deref(), spec).because
+        }));
+        if !may_see {
+            for entry in &mut because {
+                entry.line = None;
+            }
+        }
+    }
+    Ok(answer::json(&Authority {
+        user_id: approval.user_id,
+        scope: SCOPE_ANSWER,
+        approvers: if approval.four_eyes { 2 } else { 1 },
+        policy: approval.policy_revision,
+        record: row.map(|row| row.id),
+        because,
+    }))
 }
 
 /// `POST /v1/approvals/{id}` with `{"decision": "approve" | "deny", "reason"?, "shown_digest"?, "narrowed"?}`.
@@ -118,7 +214,7 @@ pub(super) async fn answer(
 
 /// Returns the language of the reader or approver.
 fn language(headers: &HeaderMap) -> Language {
-    Language::of(headers::language(headers).as_deref())
+    headers::reader(headers)
 }
 
 impl From<Error> for Refusal {

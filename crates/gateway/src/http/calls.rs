@@ -61,8 +61,19 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let known = ["user", "tool", "code", "since", "until", "limit", "cursor"];
+    let known = [
+        "user", "tool", "code", "since", "until", "key", "limit", "cursor",
+    ];
     let options = Options::read(query.as_deref(), known)?;
+    if let Some(key) = options.get("key") {
+        let others = ["tool", "code", "since", "until", "cursor"];
+        if others.iter().any(|name| options.get(name).is_some()) {
+            let message = "a key is looked for with nothing but its user";
+            return Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/key"));
+        }
+        let user = sight::whose(&caller.principal, options.get("user"))?;
+        return Ok(answer::json(&of_key(&gateway, key, user.as_deref()).await?));
+    }
     let time = "a time such as 2026-11-15T12:00:00Z";
     let code = options.get("code").filter(|code| *code != "OK");
     let code = code.map(str::parse::<ErrorCode>);
@@ -87,6 +98,26 @@ pub(super) async fn list(
         ..LogQuery::default()
     };
     Ok(answer::json(&page(&gateway, query, wanted).await?))
+}
+
+/// Finds the calls that took an idempotency key. The store has no key, only what the user's own key makes of it.
+async fn of_key(gateway: &Gateway, key: &str, user: Option<&str>) -> Result<Page, Refusal> {
+    let archive = gateway.archive();
+    let mut rows = Vec::new();
+    for claim in archive.of_key(key, user).await? {
+        let user_id = Some(claim.scope.user_id.as_str());
+        let of_call = archive.of_request(&claim.request_id, user_id, RECORDS_MAX);
+        rows.extend(of_call.await?);
+        if rows.len() >= LIMIT_MAX {
+            break;
+        }
+    }
+    rows.sort_by(|left, right| (right.at, &right.id).cmp(&(left.at, &left.id)));
+    rows.truncate(LIMIT_MAX);
+    Ok(Page {
+        calls: shown(gateway, rows).await?,
+        next_cursor: None,
+    })
 }
 
 /// Reads a page. A record belongs to a call if it has the call's id, which the store cannot filter by.
@@ -138,17 +169,17 @@ async fn shown(gateway: &Gateway, rows: Vec<LogRow>) -> Result<Vec<ShownCall>, R
 }
 
 /// Builds the cursor at the end of a page. It is opaque to callers.
-fn cursor(at: Timestamp, id: &SnapshotId) -> String {
+pub(super) fn cursor(at: Timestamp, id: &SnapshotId) -> String {
     format!("{}.{id}", at.as_microsecond())
 }
 
-fn read_cursor(text: &str) -> Option<(Timestamp, SnapshotId)> {
+pub(super) fn read_cursor(text: &str) -> Option<(Timestamp, SnapshotId)> {
     let (at, id) = text.split_once('.')?;
     let at = Timestamp::from_microsecond(at.parse().ok()?).ok()?;
     Some((at, SnapshotId::new(id).ok()?))
 }
 
-fn wrong_cursor() -> Refusal {
+pub(super) fn wrong_cursor() -> Refusal {
     query::wrong("cursor", "the next_cursor of an earlier page")
 }
 

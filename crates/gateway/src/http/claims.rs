@@ -5,8 +5,9 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use countersign::archive::{Resolution, Resolved};
-use countersign::contract::{ErrorCode, RequestId, SnapshotId};
-use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState};
+use countersign::contract::{ErrorCode, RequestId, SnapshotId, ToolName};
+use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState, KeyDigest, Scope};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,10 +22,13 @@ use crate::strict;
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 1_000;
 
-/// A list, newest first.
+/// A list, oldest first.
 #[derive(Serialize)]
 struct Listed {
     claims: Vec<Shown>,
+    /// Cursor of the next page; `None` after the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 /// A claim of the list.
@@ -60,7 +64,8 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let options = Options::read(query.as_deref(), ["user", "state", "limit"])?;
+    let known = ["user", "tool", "state", "until", "limit", "cursor"];
+    let options = Options::read(query.as_deref(), known)?;
     sight::operators_only(&caller)?;
     let states = ClaimState::ALL.map(ClaimState::as_str);
     let state = options.get("state").unwrap_or(ClaimState::InDoubt.as_str());
@@ -76,14 +81,48 @@ pub(super) async fn list(
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(query::wrong("limit", &form));
     }
+    let after = options.get("cursor").map(|cursor| {
+        let wrong = || query::wrong("cursor", "the next_cursor of an earlier page");
+        read_cursor(cursor).ok_or_else(wrong)
+    });
     let query = ClaimQuery {
         state: Some(state),
         user_id: options.get("user").map(str::to_owned),
-        limit,
+        tool: options.parsed("tool", "the name of a tool")?,
+        until: options.parsed("until", "a time such as 2026-11-15T12:00:00Z")?,
+        after: after.transpose()?,
+        // One more than is shown says whether there is another page.
+        limit: limit.saturating_add(1),
+        ..ClaimQuery::default()
     };
-    let rows = gateway.archive().claims(&query).await?;
-    let claims = rows.iter().map(Shown::from).collect();
-    Ok(answer::json(&Listed { claims }))
+    let mut rows = gateway.archive().claims(&query).await?;
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let last = rows.last().filter(|_| has_more);
+    Ok(answer::json(&Listed {
+        next_cursor: last.map(cursor),
+        claims: rows.iter().map(Shown::from).collect(),
+    }))
+}
+
+/// Builds the cursor behind a claim. It is opaque to callers. No name of a tool has a tilde.
+fn cursor(last: &ClaimRow) -> String {
+    let Scope { user_id, tool, key } = &last.scope;
+    let at = last.claimed_at.as_microsecond();
+    format!("{at}.{key}.{tool}~{user_id}")
+}
+
+fn read_cursor(text: &str) -> Option<(Timestamp, Scope)> {
+    let (at, rest) = text.split_once('.')?;
+    let (key, rest) = rest.split_once('.')?;
+    let (tool, user_id) = rest.split_once('~')?;
+    let scope = Scope {
+        user_id: user_id.to_owned(),
+        tool: ToolName::new(tool).ok()?,
+        key: KeyDigest::from_hex(key)?,
+    };
+    let at = Timestamp::from_microsecond(at.parse().ok()?).ok()?;
+    Some((at, scope))
 }
 
 /// The body of a settlement: the claim that was looked at, and what was found out.
@@ -134,15 +173,13 @@ pub(super) async fn settle(
     let query = ClaimQuery {
         state: Some(ClaimState::InDoubt),
         user_id: Some(found.user_id.clone()),
-        limit: LIMIT_MAX,
+        tool: Some(ToolName::new(&found.tool).map_err(|_| not_in_doubt())?),
+        key: Some(KeyDigest::from_hex(&found.key).ok_or_else(not_in_doubt)?),
+        limit: 1,
+        ..ClaimQuery::default()
     };
     let rows = gateway.archive().claims(&query).await?;
-    let is_meant = |row: &&ClaimRow| {
-        row.scope.user_id == found.user_id
-            && row.scope.tool.as_str() == found.tool
-            && row.scope.key.to_string() == found.key
-    };
-    let row = rows.iter().find(is_meant).ok_or_else(not_in_doubt)?;
+    let row = rows.first().ok_or_else(not_in_doubt)?;
     let by = &caller.principal;
     let archive = gateway.archive();
     let resolved = archive.resolve_claim(&row.scope, found.attempt, resolution, by, &found.reason);

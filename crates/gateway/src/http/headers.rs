@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use countersign::contract::{ErrorCode, RequestEnvelope, RequestId, TraceContext, TraceState};
+use countersign::contract::{
+    ErrorCode, Language, RequestEnvelope, RequestId, TraceContext, TraceState,
+};
 use http::header::{ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, StatusCode};
 
@@ -31,6 +33,11 @@ pub(super) fn language(headers: &HeaderMap) -> Option<String> {
             .bytes()
             .all(|byte| byte == b'-' || byte.is_ascii_alphanumeric());
     is_tag.then(|| first.to_owned())
+}
+
+/// Returns the language of whoever reads the answer.
+pub(super) fn reader(headers: &HeaderMap) -> Language {
+    Language::of(language(headers).as_deref())
 }
 
 /// Returns the type of the body; without a content type it is JSON.

@@ -1,18 +1,21 @@
-//! `/v1/log`: the signed checkpoint and its tiles, as mirrors and auditors fetch them (C2SP tlog-tiles).
+//! `/v1/log`: the signed checkpoints and their tiles, as mirrors and auditors fetch them (C2SP tlog-tiles).
 
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use countersign::archive;
-use countersign::contract::ErrorCode;
-use countersign_evidence::tile::{TileKind, TilePath};
+use countersign::contract::{Digest, ErrorCode};
+use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::tile::{TileId, TileKind, TilePath, WIDTH, width_at};
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;
+use serde::Serialize;
 
 use super::SCOPE_CALLS;
 use super::answer::{self, Refusal};
-use super::{query, sight};
+use super::query::{self, Options};
+use super::sight;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 
@@ -24,6 +27,76 @@ pub(super) async fn checkpoint(State(gateway): State<Gateway>) -> Result<Respons
     let fresh = HeaderValue::from_static("no-cache");
     response.headers_mut().insert(CACHE_CONTROL, fresh);
     Ok(response)
+}
+
+/// Default and maximum number of checkpoints in a list.
+const LIMIT: usize = 20;
+const LIMIT_MAX: usize = 200;
+
+/// A list, the largest tree first.
+#[derive(Serialize)]
+struct Listed {
+    checkpoints: Vec<Shown>,
+    /// Cursor of the next page; `None` after the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A checkpoint of the list.
+#[derive(Serialize)]
+struct Shown {
+    size: u64,
+    root: String,
+    /// The checkpoint as it was signed.
+    note: String,
+    /// Address of the tile with the last record under it.
+    tile: String,
+}
+
+/// Lists signed checkpoints. They reveal nothing about anyone.
+pub(super) async fn checkpoints(
+    State(gateway): State<Gateway>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let options = Options::read(query.as_deref(), ["limit", "cursor"])?;
+    let form = format!("a number from 1 to {LIMIT_MAX}");
+    let limit = options.parsed("limit", &form)?.unwrap_or(LIMIT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        return Err(query::wrong("limit", &form));
+    }
+    let below = options.parsed("cursor", "the next_cursor of an earlier page")?;
+    // One more than is shown says whether there is another page.
+    let signed = gateway
+        .archive()
+        .checkpoints(below, limit.saturating_add(1));
+    let mut signed = signed.await?;
+    let has_more = signed.len() > limit;
+    signed.truncate(limit);
+    let last = signed.last().filter(|_| has_more);
+    Ok(answer::json(&Listed {
+        next_cursor: last.map(|(checkpoint, _)| checkpoint.size.to_string()),
+        checkpoints: signed.into_iter().map(Shown::of).collect(),
+    }))
+}
+
+impl Shown {
+    fn of((checkpoint, note): (Checkpoint, String)) -> Self {
+        let id = TileId {
+            level: 0,
+            index: checkpoint.size.saturating_sub(1) / u64::from(WIDTH),
+        };
+        let tile = TilePath {
+            kind: TileKind::Hashes(0),
+            index: id.index,
+            width: width_at(id, checkpoint.size),
+        };
+        Self {
+            size: checkpoint.size,
+            root: Digest(checkpoint.root).to_string(),
+            note,
+            tile: format!("/v1/log/{tile}"),
+        }
+    }
 }
 
 /// Returns a tile. Hashes reveal nothing about anyone; the records themselves need the right to see all of

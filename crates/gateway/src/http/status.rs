@@ -3,10 +3,11 @@
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use http::HeaderMap;
 
 use super::answer::{self, Refusal};
 use super::query::Options;
-use super::sight;
+use super::{headers, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::status::View;
@@ -16,6 +17,7 @@ use crate::status::View;
 pub(super) async fn show(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["user"])?;
@@ -28,5 +30,7 @@ pub(super) async fn show(
     } else {
         View::Own
     };
-    Ok(answer::json(&gateway.status(&caller, &user_id, view).await))
+    let language = headers::reader(&headers);
+    let status = gateway.status(&caller, &user_id, view, language).await;
+    Ok(answer::json(&status))
 }

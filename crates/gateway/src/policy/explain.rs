@@ -67,6 +67,18 @@ pub struct Explained {
     pub ruling: Option<Ruling>,
 }
 
+impl Explained {
+    /// The declaration of a tool that wants a confirmation.
+    pub(super) fn of_tool() -> Self {
+        Self {
+            line: None,
+            entry: THE_TOOL.to_owned(),
+            says: "the tool itself wants a confirmation".to_owned(),
+            ruling: Some(Ruling::Confirm),
+        }
+    }
+}
+
 /// Name of the tool's own declaration among the entries.
 const THE_TOOL: &str = "the tool";
 
@@ -83,7 +95,7 @@ impl Policy {
                 ruling: Some(Ruling::Deny),
             });
         } else {
-            because.extend(self.static_entries(facts));
+            because.extend(self.static_entries(facts.tool));
             because.extend(self.rule_entries(facts, has_arguments));
         }
         if self.file.mode == Mode::Observe {
@@ -184,18 +196,13 @@ impl Policy {
     }
 
     /// The `[[tools]]` entries that match, and what the tool itself declares.
-    fn static_entries(&self, facts: &Facts<'_>) -> Vec<Explained> {
+    fn static_entries(&self, tool: &ToolSpec) -> Vec<Explained> {
         let mut entries = Vec::new();
-        if facts.tool.behaviour.confirmation != Confirmation::Never {
-            entries.push(Explained {
-                line: None,
-                entry: THE_TOOL.to_owned(),
-                says: "the tool itself wants a confirmation".to_owned(),
-                ruling: Some(Ruling::Confirm),
-            });
+        if tool.behaviour.confirmation != Confirmation::Never {
+            entries.push(Explained::of_tool());
         }
         for (index, rule) in self.file.tools.iter().enumerate() {
-            if !rule.tool.matches(facts.tool.name.as_str()) {
+            if !rule.tool.matches(tool.name.as_str()) {
                 continue;
             }
             let (says, ruling) = match (rule.confirm, rule.four_eyes) {
@@ -210,6 +217,14 @@ impl Policy {
                 ruling,
             });
         }
+        entries
+    }
+
+    /// The entries that want a confirmation of every call of a tool.
+    pub(super) fn confirmations(&self, tool: &ToolSpec) -> Vec<Explained> {
+        let is_observed = self.file.mode == Mode::Observe;
+        let mut entries = self.static_entries(tool);
+        entries.retain(|entry| entry.ruling.is_some() && (!is_observed || entry.entry == THE_TOOL));
         entries
     }
 

@@ -67,15 +67,30 @@ pub struct Rejection {
     pub error: PolicyError,
 }
 
-/// Stores the text of a policy by its digest, durably.
+/// Stores the text of a policy by its digest, durably, and finds it again.
 #[derive(Clone)]
 #[expect(clippy::type_complexity, reason = "it is named here, and nowhere else")]
-pub struct Keeper(Arc<dyn Fn(Digest, &str) -> std::io::Result<()> + Send + Sync>);
+pub struct Keeper {
+    keep: Arc<dyn Fn(Digest, &str) -> std::io::Result<()> + Send + Sync>,
+    find: Option<Arc<dyn Fn(&str) -> Option<Policy> + Send + Sync>>,
+}
 
 impl Keeper {
     /// Stores with this function, which must not return before the text is durable.
     pub fn new(keep: impl Fn(Digest, &str) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(keep))
+        Self {
+            keep: Arc::new(keep),
+            find: None,
+        }
+    }
+
+    /// Finds a stored policy by its name in records with this function.
+    #[must_use]
+    pub fn finding(self, find: impl Fn(&str) -> Option<Policy> + Send + Sync + 'static) -> Self {
+        Self {
+            find: Some(Arc::new(find)),
+            ..self
+        }
     }
 }
 
@@ -150,7 +165,7 @@ impl LivePolicy {
 
     fn keep_text(&self, policy: &Policy) -> std::io::Result<()> {
         match (self.keeper.get(), policy.digest()) {
-            (Some(Keeper(keep)), Some(digest)) => keep(digest, policy.text()),
+            (Some(keeper), Some(digest)) => (keeper.keep)(digest, policy.text()),
             (Some(_) | None, _) => Ok(()),
         }
     }
@@ -163,6 +178,17 @@ impl LivePolicy {
             path: ArcSwapOption::from_pointee(path),
             ..Self::fixed(policy)
         })
+    }
+
+    /// Returns the policy with this name in records: the one in force, or one that was stored. Reads a file, so it does not belong
+    /// on a thread that serves others.
+    pub fn of_revision(&self, revision: &str) -> Option<Arc<Policy>> {
+        let current = self.current();
+        if **current.revision() == *revision {
+            return Some(current);
+        }
+        let find = self.keeper.get()?.find.as_ref()?;
+        find(revision).map(Arc::new)
     }
 
     /// Returns the policy in force.

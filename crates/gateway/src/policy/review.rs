@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use countersign::contract::tool::Confirmation;
-use countersign::contract::{Actor, ActorType, ToolSpec};
+use countersign::contract::{Actor, ActorType, Language, ToolSpec};
 use countersign::{Effects, Principal};
 use serde::Serialize;
 
@@ -113,6 +113,17 @@ pub const OTHERS: &str = "(others)";
 
 /// User for whom the sample callers act.
 const SAMPLE_USER: &str = "sample";
+
+impl Review {
+    /// The same review with its warnings in a language.
+    #[must_use]
+    pub fn told_in(mut self, language: Language) -> Self {
+        for warning in &mut self.warnings {
+            warning.message = warning.suspect.text(language);
+        }
+        self
+    }
+}
 
 impl Policy {
     /// Reviews the rights to call these tools.

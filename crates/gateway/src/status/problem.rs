@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use countersign::contract::{Language, Message as _};
 use serde::Serialize;
 
 use super::{Status, View};
 use crate::gateway::Gateway;
 use crate::metrics::Stored;
+use crate::words::Say;
 
 /// A problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,13 +24,19 @@ pub struct Problem {
 /// Time limit for the signature of a record.
 const SIGNED_WITHIN: Duration = Duration::from_mins(1);
 
-impl Problem {
-    fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
+/// Problems, written down in the language of their reader.
+struct Problems {
+    language: Language,
+    found: Vec<Problem>,
+}
+
+impl Problems {
+    fn add(&mut self, code: &'static str, message: &Say, hint: &Say) {
+        self.found.push(Problem {
             code,
-            message: message.into(),
-            hint: hint.into(),
-        }
+            message: message.text(self.language),
+            hint: hint.text(self.language),
+        });
     }
 }
 
@@ -38,61 +46,60 @@ pub(super) fn found(
     stored: Option<Stored>,
     status: &Status,
     view: View,
+    language: Language,
 ) -> Vec<Problem> {
-    let mut problems = for_everybody(gateway, stored);
+    let mut problems = Problems {
+        language,
+        found: Vec::new(),
+    };
+    for_everybody(gateway, stored, &mut problems);
     if view == View::Operator {
-        problems.extend(for_operators(stored, status));
+        for_operators(stored, status, &mut problems);
     }
-    problems.extend(of_allowances(status));
-    problems
+    of_allowances(status, &mut problems);
+    problems.found
 }
 
-fn for_everybody(gateway: &Gateway, stored: Option<Stored>) -> Vec<Problem> {
-    let mut problems = Vec::new();
+fn for_everybody(gateway: &Gateway, stored: Option<Stored>, problems: &mut Problems) {
     let health = gateway.health();
     if health.is_draining() {
-        let hint = "send calls to another server";
-        problems.push(Problem::new("stopping", "the server is stopping", hint));
+        problems.add("stopping", &Say::Stopping, &Say::SendElsewhere);
     }
     match stored {
-        None => problems.push(Problem::new(
+        None => problems.add(
             "store_silent",
-            "the store does not answer",
-            "the server's log says why; calls are refused until it answers",
-        )),
-        Some(stored) if !stored.vitals.is_writable => problems.push(Problem::new(
+            &Say::StoreSilent,
+            &Say::RefusedUntilStoreAnswers,
+        ),
+        Some(stored) if !stored.vitals.is_writable => problems.add(
             "store_read_only",
-            "the store refuses writes",
-            "make room on its disk, or make its database writable; reads still work",
-        )),
+            &Say::StoreReadOnly,
+            &Say::MakeStoreWritable,
+        ),
         Some(_) => {}
     }
     if health.is_log_stopped() {
-        problems.push(Problem::new(
-            "signing_stopped",
-            "the evidence log is no longer signed",
-            "the server's log says why; `countersign verify --all` names what is wrong",
-        ));
+        problems.add("signing_stopped", &Say::SigningStopped, &Say::VerifyAll);
     }
-    problems
 }
 
-fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
-    let mut problems = Vec::new();
+fn for_operators(stored: Option<Stored>, status: &Status, problems: &mut Problems) {
     let policy = &status.policy;
     if let (Some(false), Some(rejected)) = (policy.is_file_in_force, &policy.rejected) {
         let place = match (rejected.line, rejected.column) {
             (0, _) => String::new(),
-            (line, column) => format!("line {line}, column {column}: "),
+            (line, column) => Say::InLine {
+                line: line.to_string(),
+                column: column.to_string(),
+            }
+            .text(problems.language),
         };
-        problems.push(Problem::new(
-            "policy_rejected",
-            format!(
-                "the policy file was rejected: {place}{}; {} stays in force",
-                rejected.message, policy.revision
-            ),
-            "correct the file; `countersign serve --policy FILE --check` checks it",
-        ));
+        let message = Say::PolicyRejected {
+            place,
+            message: rejected.message.clone(),
+            revision: policy.revision.clone(),
+        };
+        problems.add("policy_rejected", &message, &Say::CorrectPolicy);
     }
     let config = status
         .server
@@ -105,80 +112,66 @@ fn for_operators(stored: Option<Stored>, status: &Status) -> Vec<Problem> {
             (0, _) => refused.file.clone(),
             (line, column) => format!("{}:{line}:{column}", refused.file),
         };
-        let (key, message) = (&refused.key, &refused.message);
-        problems.push(Problem::new(
-            "config_refused",
-            format!(
-                "the configuration was rejected: {place}: {key}: {message}; the earlier one stays in force"
-            ),
-            format!("correct it; `countersign lint {}` checks it", config.file),
-        ));
+        let message = Say::ConfigRejected {
+            place,
+            key: refused.key.clone(),
+            message: refused.message.clone(),
+        };
+        let file = config.file.clone();
+        problems.add("config_refused", &message, &Say::CorrectConfig { file });
     }
-    problems.extend(stored.iter().flat_map(of_store));
-    problems
+    if let Some(stored) = &stored {
+        of_store(stored, problems);
+    }
 }
 
-/// Returns what is wrong with the store: signing, clock, calls in doubt.
-fn of_store(stored: &Stored) -> Vec<Problem> {
-    let mut problems = Vec::new();
+/// Adds what is wrong with the store: signing, clock, calls in doubt.
+fn of_store(stored: &Stored, problems: &mut Problems) {
     let unsigned = stored.unsigned();
     if unsigned > 0 && stored.checkpoint_age > SIGNED_WITHIN {
-        problems.push(Problem::new(
-            "signing_late",
-            format!(
-                "{unsigned} records wait for a signature, and the newest checkpoint is {} seconds old",
-                stored.checkpoint_age.as_secs()
-            ),
-            "the server's log says why signing fails",
-        ));
+        let message = Say::SigningLate {
+            records: unsigned.to_string(),
+            seconds: stored.checkpoint_age.as_secs().to_string(),
+        };
+        problems.add("signing_late", &message, &Say::LogSaysWhy);
     }
     if let Some(passage) = stored
         .vitals
         .passage
         .filter(|passage| passage.jump().is_some())
     {
-        problems.push(Problem::new(
+        let passage = passage.to_string();
+        problems.add(
             "clock_jumped",
-            format!("{passage}; nothing that is past its time is removed"),
-            "set the clock; if it is right, `countersign store trust-clock` says so",
-        ));
+            &Say::ClockJumped { passage },
+            &Say::SetClock,
+        );
     }
     if stored.vitals.in_doubt > 0 {
-        problems.push(Problem::new(
+        let count = stored.vitals.in_doubt.to_string();
+        problems.add(
             "calls_in_doubt",
-            format!(
-                "calls in doubt, whose effect may or may not have happened: {}",
-                stored.vitals.in_doubt
-            ),
-            "`countersign claims list --state in_doubt` lists them, `countersign claims resolve` settles one",
-        ));
+            &Say::CallsInDoubt { count },
+            &Say::SettleDoubts,
+        );
     }
-    problems
 }
 
-/// Returns limits and budgets that are used up: the next call is refused.
-fn of_allowances(status: &Status) -> Vec<Problem> {
-    let limits = status.limits.iter().filter(|limit| limit.left == 0);
-    let limits = limits.map(|limit| {
-        let of = limit.tool.as_deref().unwrap_or(limit.limit);
-        let message = format!(
-            "the rate limit of {} calls for {of} is reached",
-            limit.calls
-        );
-        Problem::new(
-            "limit_used_up",
-            message,
-            "wait; calls become available evenly over time",
-        )
-    });
-    let budgets = status.budgets.iter().filter(|budget| budget.is_used_up);
-    let budgets = budgets.map(|budget| {
-        let message = format!("the budget {} is used up", budget.name);
-        let hint = match budget.resets_at {
-            Some(at) => format!("it is full again at {at}"),
-            None => "the operator has to raise it in the policy".to_owned(),
+/// Adds limits and budgets that are used up: the next call is refused.
+fn of_allowances(status: &Status, problems: &mut Problems) {
+    for limit in status.limits.iter().filter(|limit| limit.left == 0) {
+        let message = Say::LimitReached {
+            calls: limit.calls.to_string(),
+            of: limit.tool.as_deref().unwrap_or(limit.limit).to_owned(),
         };
-        Problem::new("budget_used_up", message, hint)
-    });
-    limits.chain(budgets).collect()
+        problems.add("limit_used_up", &message, &Say::WaitForCalls);
+    }
+    for budget in status.budgets.iter().filter(|budget| budget.is_used_up) {
+        let name = budget.name.clone();
+        let hint = match budget.resets_at {
+            Some(at) => Say::FullAgain { at: at.to_string() },
+            None => Say::RaiseBudget,
+        };
+        problems.add("budget_used_up", &Say::BudgetUsedUp { name }, &hint);
+    }
 }

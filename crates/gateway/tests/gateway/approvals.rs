@@ -49,6 +49,60 @@ fn shown(value: &Value) -> String {
     serde_json::to_string_pretty(&value).unwrap()
 }
 
+/// A13: a list is read page by page, newest first, and nothing is left out or there twice.
+#[tokio::test]
+async fn approvals_are_read_page_by_page() {
+    let world = start().await;
+    let mut asked_for = Vec::new();
+    for keep in 0..5 {
+        let body = json!({"arguments": {"keep": keep}}).to_string();
+        asked_for.push(asked(&world, &body).await);
+    }
+    let mut pages = Vec::new();
+    let mut path = "/v1/approvals?state=pending&limit=2".to_owned();
+    loop {
+        let page = get(&world, &path).await.json();
+        let listed = page["approvals"].as_array().unwrap().iter();
+        pages.push(
+            listed
+                .map(|one| one["id"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>(),
+        );
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
+        path = format!("/v1/approvals?state=pending&limit=2&cursor={cursor}");
+    }
+    let sizes: Vec<usize> = pages.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [2, 2, 1]);
+    let mut seen = pages.concat();
+    seen.sort();
+    asked_for.sort();
+    assert_eq!(seen, asked_for);
+    let refused = get(&world, "/v1/approvals?cursor=7").await;
+    assert_eq!(
+        (refused.status, &*refused.code()),
+        (400, "INVALID_ARGUMENT")
+    );
+}
+
+/// A13: who may answer, and that the tool itself has asked; the record of the call is named.
+#[tokio::test]
+async fn an_approval_names_its_authority() {
+    let world = start().await;
+    let id = asked(&world, "{}").await;
+    let authority = get(&world, &format!("/v1/approvals/{id}/authority"))
+        .await
+        .json();
+    assert_eq!(authority["user_id"], "u_local");
+    assert_eq!(authority["scope"], SCOPE_ANSWER);
+    assert_eq!(authority["approvers"], 1);
+    assert_eq!(authority["because"][0]["entry"], "the tool", "{authority}");
+    assert!(authority["record"].as_str().unwrap().starts_with("ev_"));
+    let missing = get(&world, "/v1/approvals/ap_none/authority").await;
+    assert_eq!(missing.status, 404);
+}
+
 /// The whole sequence: asked, shown, not answered by the agent, answered by the user, done, once.
 #[tokio::test]
 async fn a_call_waits_for_the_user() {

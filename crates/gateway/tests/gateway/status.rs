@@ -164,6 +164,7 @@ async fn everybody_sees_what_concerns_them_on(parts: Parts, shared: bool) {
     assert_eq!(own.get("server"), None, "{own:#}");
     assert_eq!(own["program"].get("build"), None);
     assert_eq!(own["problems"], json!([]));
+    assert_eq!(own["caller"]["approvals_open"], 0);
     assert_eq!(
         (&own["caller"]["user_id"], &own["caller"]["tools"]),
         (&json!("ann"), &json!(2))
@@ -251,6 +252,15 @@ async fn what_is_wrong_comes_first() {
     "policy_rejected": "the policy file was rejected: line 1, column 3: unknown field `tols`, expected one of `revision`, `mode`, `defaults`, `tools`, `agents`, `rules`, `issuers`, `approvals`, `limits`, `breaker`, `budgets`; one@49ccdc7b6733 stays in force"
     "calls_in_doubt": "calls in doubt, whose effect may or may not have happened: 1"
     "#);
+    let url = format!("http://{}/v1/status", place.server.address);
+    let asked = reqwest::Client::new()
+        .get(url)
+        .bearer_auth(&auditor)
+        .header("accept-language", "zh-CN");
+    let told: Value = asked.send().await.unwrap().json().await.unwrap();
+    let doubts = told["problems"].as_array().unwrap().last().unwrap();
+    assert_eq!(doubts["code"], "calls_in_doubt");
+    assert_eq!(doubts["message"], "效果可能已经发生、尚无定论的调用：1");
     assert_eq!(all["policy"]["rejected"]["count"], 1);
     assert_eq!(all["policy"]["is_file_in_force"], false);
     let url = format!("http://{}/metrics", place.server.address);

@@ -48,6 +48,13 @@ impl Claims for PostgresStore {
     fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
         Box::pin(async move {
             let state = query.state.map(|state| state as i16);
+            let tool = query.tool.as_ref().map(ToolName::as_str);
+            let key = query.key.as_ref().map(|key| key.0.as_slice());
+            let after = query.after.as_ref();
+            let after_at = after.map(|(at, _)| *at);
+            let after_user = after.map(|(_, scope)| scope.user_id.as_str());
+            let after_tool = after.map(|(_, scope)| scope.tool.as_str());
+            let after_key = after.map(|(_, scope)| scope.key.0.as_slice());
             let found = self
                 .read(
                     "SELECT user_id, tool, key_digest, state, attempt, request_id, claimed_at, \
@@ -55,8 +62,23 @@ impl Claims for PostgresStore {
                      FROM claim \
                      WHERE ($1::smallint IS NULL OR state = $1) \
                        AND ($2::text IS NULL OR user_id = $2) \
+                       AND ($4::text IS NULL OR tool = $4) \
+                       AND ($5::bytea IS NULL OR key_digest = $5) \
+                       AND ($6::timestamptz IS NULL OR claimed_at <= $6) \
+                       AND ($7::timestamptz IS NULL OR (claimed_at, user_id, tool, key_digest) > ($7, $8::text, $9::text, $10::bytea)) \
                      ORDER BY claimed_at, user_id, tool, key_digest LIMIT $3",
-                    &[&state, &query.user_id, &rows(query.limit)],
+                    &[
+                        &state,
+                        &query.user_id,
+                        &rows(query.limit),
+                        &tool,
+                        &key,
+                        &query.until,
+                        &after_at,
+                        &after_user,
+                        &after_tool,
+                        &after_key,
+                    ],
                 )
                 .await?;
             Ok(found.iter().map(shown).collect::<Result<_, _>>()?)

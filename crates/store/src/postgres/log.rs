@@ -130,6 +130,20 @@ impl Log for PostgresStore {
         })
     }
 
+    fn checkpoints(
+        &self,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        Box::pin(async move {
+            let below = below.map(signed);
+            let listed = "SELECT note FROM checkpoint WHERE $1::bigint IS NULL OR size < $1 \
+                          ORDER BY size DESC LIMIT $2";
+            let found = self.read(listed, &[&below, &rows(limit)]).await?;
+            Ok(found.iter().map(|row| row.get(0)).collect())
+        })
+    }
+
     fn record<'a>(
         &'a self,
         id: &'a SnapshotId,

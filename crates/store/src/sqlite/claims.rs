@@ -206,10 +206,27 @@ fn claims(connection: &Connection, query: &ClaimQuery) -> Result<Vec<ClaimRow>, 
         .user_id
         .as_ref()
         .map_or("?1 IS NULL", |_| "user_id = ?1");
+    let after = query.after.as_ref();
+    let behind = after.map_or(
+        "?6 IS NULL AND ?7 IS NULL AND ?8 IS NULL AND ?9 IS NULL",
+        |_| "(claimed_at, user_id, tool, key) > (?6, ?7, ?8, ?9)",
+    );
     let mut statement = connection.prepare(&format!(
-        "{SELECT} WHERE {of_state} AND {of_user} ORDER BY claimed_at, user_id, tool, key LIMIT ?2"
+        "{SELECT} WHERE {of_state} AND {of_user} AND (?2 IS NULL OR tool = ?2)
+             AND (?3 IS NULL OR key = ?3) AND (?4 IS NULL OR claimed_at <= ?4) AND {behind}
+         ORDER BY claimed_at, user_id, tool, key LIMIT ?5"
     ))?;
-    let mut rows = statement.query(params![query.user_id, bounded(query.limit)])?;
+    let mut rows = statement.query(params![
+        query.user_id,
+        query.tool.as_ref().map(ToolName::as_str),
+        query.key.map(|key| key.0),
+        query.until.map(micros),
+        bounded(query.limit),
+        after.map(|(at, _)| micros(*at)),
+        after.map(|(_, scope)| scope.user_id.as_str()),
+        after.map(|(_, scope)| scope.tool.as_str()),
+        after.map(|(_, scope)| scope.key.0),
+    ])?;
     let mut claims = Vec::new();
     while let Some(row) = rows.next()? {
         claims.push(Stored::read(row)?.shown(row)?);

@@ -113,6 +113,17 @@ impl Log for SqliteStore {
         Box::pin(async move { Ok(self.readers.point(checkpoint)?) })
     }
 
+    fn checkpoints(
+        &self,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        Box::pin(async move {
+            let listed = |connection: &Connection| checkpoints(connection, below, limit);
+            Ok(self.readers.point(listed)?)
+        })
+    }
+
     fn record<'a>(
         &'a self,
         id: &'a SnapshotId,
@@ -213,6 +224,23 @@ fn checkpoint(connection: &Connection) -> Result<Option<String>, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT note FROM checkpoint ORDER BY size DESC LIMIT 1")?;
     Ok(statement.query_row([], |row| row.get(0)).optional()?)
+}
+
+fn checkpoints(
+    connection: &Connection,
+    below: Option<u64>,
+    limit: usize,
+) -> Result<Vec<String>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT note FROM checkpoint WHERE size < ?1 ORDER BY size DESC LIMIT ?2",
+    )?;
+    let below = below.map_or(i64::MAX, signed);
+    let mut rows = statement.query([below, bounded(limit)])?;
+    let mut notes = Vec::new();
+    while let Some(row) = rows.next()? {
+        notes.push(row.get(0)?);
+    }
+    Ok(notes)
 }
 
 /// Drops payloads past their retention that are not under a hold; the tree is not touched.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimState, CommitAnswer, HeldState, Outcome,
+    Scope, Store,
 };
 use countersign_contract::tool::Recovery;
+use jiff::SignedDuration;
 
 use super::build::{
     claimed, failed, fingerprint, has_failed, has_succeeded, held, ours, parts, request,
@@ -370,6 +372,7 @@ pub(super) async fn operators_see_claims_oldest_first_and_filtered(fresh: &Fresh
             state,
             user_id: user_id.map(str::to_owned),
             limit,
+            ..ClaimQuery::default()
         };
         let rows = store.claims(&query).await?;
         let found: Vec<_> = rows.iter().map(|row| &row.scope).collect();
@@ -379,6 +382,7 @@ pub(super) async fn operators_see_claims_oldest_first_and_filtered(fresh: &Fresh
         limit: 10,
         ..ClaimQuery::default()
     };
+    claims_are_filtered_and_paged(store, [&z, &y, &x]).await?;
     for (n, row) in store.claims(&everything).await?.iter().enumerate() {
         let is_running = row.state == ClaimState::Running;
         assert_eq!(row.attempt, 1);
@@ -387,6 +391,74 @@ pub(super) async fn operators_see_claims_oldest_first_and_filtered(fresh: &Fresh
         assert_eq!(row.lease_until.is_some(), is_running, "{row:?}");
         assert!(row.lease_until.is_none_or(|until| until > row.claimed_at));
     }
+    Ok(())
+}
+
+/// Tool, key and age narrow a list; pages of one hold every claim once.
+async fn claims_are_filtered_and_paged(store: &dyn Store, scopes: [&Scope; 3]) -> Checked {
+    let [z, y, _] = scopes;
+    let all = ClaimQuery {
+        limit: 10,
+        ..ClaimQuery::default()
+    };
+    let rows = store.claims(&all).await?;
+    let oldest = rows.first().map(|row| row.claimed_at);
+    let cases = [
+        (
+            ClaimQuery {
+                tool: Some(z.tool.clone()),
+                ..all.clone()
+            },
+            rows.len(),
+        ),
+        (
+            ClaimQuery {
+                tool: Some(scope_of("u", "orders.cancel", "k").tool),
+                ..all.clone()
+            },
+            0,
+        ),
+        (
+            ClaimQuery {
+                key: Some(y.key),
+                ..all.clone()
+            },
+            1,
+        ),
+        (
+            ClaimQuery {
+                key: Some(y.key),
+                user_id: Some(z.user_id.clone()),
+                ..all.clone()
+            },
+            0,
+        ),
+        (
+            ClaimQuery {
+                until: oldest.map(|at| at - SignedDuration::from_secs(1)),
+                ..all.clone()
+            },
+            0,
+        ),
+        (
+            ClaimQuery {
+                until: rows.last().map(|row| row.claimed_at),
+                ..all.clone()
+            },
+            rows.len(),
+        ),
+    ];
+    for (query, expected) in cases {
+        let found = store.claims(&query).await?;
+        assert_eq!(found.len(), expected, "{query:?}");
+    }
+    let mut paged = Vec::new();
+    let mut query = ClaimQuery { limit: 1, ..all };
+    while let Some(row) = store.claims(&query).await?.pop() {
+        query.after = Some((row.claimed_at, row.scope.clone()));
+        paged.push(row.scope);
+    }
+    assert_eq!(paged.iter().collect::<Vec<_>>(), scopes);
     Ok(())
 }
 

@@ -271,9 +271,9 @@ async fn ask(store: &dyn Store, game: &Game, step: &Step) -> Result<String, Erro
         }
         Step::Claims { user } => {
             let query = ClaimQuery {
-                state: None,
                 user_id: Some(game.user(*user)),
                 limit: 9,
+                ..ClaimQuery::default()
             };
             let mut rows = store.claims(&query).await?;
             rows.sort_by(|a, b| a.scope.cmp(&b.scope));

@@ -312,6 +312,16 @@ pub(super) async fn a_second_root_for_a_size_is_a_fork(fresh: &Fresh) -> Checked
             "{refused:?}"
         );
     }
+    let listed = [
+        (None, 10, vec!["five\n\n— sig ✓\n", "three"]),
+        (None, 1, vec!["five\n\n— sig ✓\n"]),
+        (Some(5), 10, vec!["three"]),
+        (Some(3), 10, vec![]),
+    ];
+    for (below, limit, expected) in listed {
+        let notes = store.checkpoints(below, limit).await?;
+        assert_eq!(notes, expected, "{below:?} {limit}");
+    }
     let newest = fresh.handle(1).checkpoint().await?;
     assert_eq!(newest.as_deref(), Some("five\n\n— sig ✓\n"));
     Ok(())

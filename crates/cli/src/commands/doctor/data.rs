@@ -253,8 +253,8 @@ fn in_doubt(place: &Place) -> Result<Found, Failure> {
     const SHOWN_MAX: usize = 1_000;
     let query = ClaimQuery {
         state: Some(ClaimState::InDoubt),
-        user_id: None,
         limit: SHOWN_MAX,
+        ..ClaimQuery::default()
     };
     let count = place
         .runtime

@@ -8,13 +8,12 @@ use countersign::authorize::Facts;
 use countersign::contract::{Actor, ErrorCode, SnapshotId};
 use countersign::ledger::LogQuery;
 use countersign::{Catalog, Principal};
-use countersign_gateway::policy::{Explanation, Policy};
+use countersign_gateway::policy::{Explanation, Policy, RecordedRule};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::explain::line;
-use super::report::RecordedRule;
 use crate::answer::{write_json, write_table};
 use crate::commands::{counted, reason};
 use crate::exit::Exit;

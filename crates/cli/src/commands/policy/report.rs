@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::contract::EvidenceRecord;
 use countersign::ledger::LogQuery;
+use countersign_gateway::policy::RecordedRule;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::write_table;
@@ -32,29 +33,6 @@ pub(crate) struct Report {
     /// Also rules that were enforced
     #[arg(long)]
     all: bool,
-}
-
-/// A rule that was recorded with a call.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub(super) struct RecordedRule {
-    pub(super) rule: String,
-    pub(super) then: String,
-    #[serde(default)]
-    pub(super) mode: Option<String>,
-}
-
-impl RecordedRule {
-    /// The rules of a record.
-    pub(super) fn all(record: &EvidenceRecord) -> Vec<Self> {
-        let rules = record.act.get("rules").cloned();
-        rules
-            .and_then(|rules| serde_json::from_value(rules).ok())
-            .unwrap_or_default()
-    }
-
-    pub(super) fn is_observed(&self) -> bool {
-        self.mode.as_deref() == Some("observe")
-    }
 }
 
 /// What a rule did.

@@ -8,6 +8,7 @@ use askama::Template;
 use axum::response::Response;
 use countersign::contract::{Approval, ApprovalState, Digest};
 use http::StatusCode;
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -21,6 +22,12 @@ use crate::shown::{self, Line};
 /// Fewest questions that are offered together.
 const FEWEST: usize = 2;
 
+/// Maximum number of waiting questions among which those of a shape are looked for.
+const SEARCHED: usize = 1_000;
+
+/// Maximum bytes of what the questions on the page hold, so that the page stays below 100 KB: each stands there with its lines.
+const SHOWN_BYTES_MAX: usize = 24_000;
+
 #[derive(Template, Serialize)]
 #[template(path = "together.html")]
 struct Page {
@@ -32,6 +39,11 @@ struct Page {
     #[serde(skip)]
     asked: Vec<Asked>,
     approvals: Vec<Approval>,
+    /// Number of further questions of the shape, which follow when these are answered.
+    more: usize,
+    /// Address of the page with those that follow.
+    #[serde(skip)]
+    next: Option<String>,
     /// What became of those that were answered.
     outcomes: Vec<Outcome>,
 }
@@ -59,7 +71,7 @@ struct Outcome {
 }
 
 /// The groups of questions that can be answered together, the largest first.
-pub(super) fn groups(visit: &Visit, approvals: &[Approval]) -> Vec<Group> {
+pub(super) fn groups(visit: &Visit, approvals: &[Approval], at: &str) -> Vec<Group> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let open = approvals.iter().filter(|one| is_open(visit, one));
     for approval in open {
@@ -69,6 +81,7 @@ pub(super) fn groups(visit: &Visit, approvals: &[Approval]) -> Vec<Group> {
             tool: approval.tool.to_string(),
             actor: approval.actor.id.clone(),
             count: 0,
+            at: at.to_owned(),
         });
         group.count += 1;
     }
@@ -82,32 +95,54 @@ fn is_open(visit: &Visit, approval: &Approval) -> bool {
     approval.state == ApprovalState::Pending && may_answer(visit, approval)
 }
 
-/// The page of one shape.
-pub(super) async fn show(
-    visit: &Visit,
-    approvals: Vec<Approval>,
-    shape: &str,
-) -> Result<Response, Stop> {
-    let page = page(visit, approvals, shape, Vec::new()).await;
+/// The page of one shape, from a place of the inbox on.
+pub(super) async fn show(visit: &Visit, shape: &str) -> Result<Response, Stop> {
+    let from = visit.asked("cursor");
+    let page = page(visit, shape, from, Vec::new()).await?;
     answer::page(visit, &page)
 }
 
 async fn page(
     visit: &Visit,
-    mut approvals: Vec<Approval>,
     wanted: &str,
+    from: Option<&str>,
     outcomes: Vec<Outcome>,
-) -> Page {
+) -> Result<Page, Stop> {
+    let from = from.map(|cursor| format!("&cursor={}", segment(cursor)));
+    let from = from.unwrap_or_default();
+    let path = format!("/v1/approvals?state=pending&limit={SEARCHED}{from}");
+    let listed: super::Listed = visit.get(&path).await?;
+    let mut approvals = listed.approvals;
     approvals.retain(|one| is_open(visit, one) && shape(one) == wanted);
+    let fitting = fitting(&approvals);
+    let more = approvals.len() - fitting;
+    approvals.truncate(fitting);
+    let next = approvals.last().filter(|_| more > 0).and_then(|last| {
+        let at: Timestamp = last.asked_at.parse().ok()?;
+        let cursor = segment(&format!("{}.{}", at.as_nanosecond(), last.id));
+        Some(format!("/approvals?shape={wanted}&cursor={cursor}"))
+    });
     let tool = approvals.first().map(|one| one.tool.to_string());
-    Page {
+    Ok(Page {
+        more,
+        next,
         frame: visit.frame(visit.words.together, "approvals").await,
         shape: wanted.to_owned(),
         tool: tool.unwrap_or_default(),
         asked: approvals.iter().map(|one| asked(visit, one)).collect(),
         approvals,
         outcomes,
-    }
+    })
+}
+
+/// Number of questions that fit on one page; one always does.
+fn fitting(approvals: &[Approval]) -> usize {
+    let mut bytes = 0;
+    let fitting = approvals.iter().take(super::LISTED).take_while(|one| {
+        bytes += serde_json::to_vec(one).map_or(0, |text| text.len());
+        bytes <= SHOWN_BYTES_MAX
+    });
+    fitting.count().max(1).min(approvals.len())
 }
 
 fn asked(visit: &Visit, approval: &Approval) -> Asked {
@@ -172,9 +207,7 @@ pub(crate) async fn answer_all(posted: Posted) -> Result<Response, Stop> {
         }
         outcomes.push(outcome(visit, &approval, &body).await);
     }
-    let path = format!("/v1/approvals?state=pending&limit={}", super::LISTED);
-    let listed: super::Listed = visit.get(&path).await?;
-    let page = page(visit, listed.approvals, wanted, outcomes).await;
+    let page = page(visit, wanted, None, outcomes).await?;
     answer::page(visit, &page)
 }
 

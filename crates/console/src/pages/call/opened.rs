@@ -52,20 +52,38 @@ pub(super) struct Cut {
 
 /// Answer of the API to the opening of a record.
 #[derive(Deserialize)]
-pub(super) struct OpenedNow {
+pub(crate) struct OpenedNow {
     content: String,
     payload: Option<Box<Payload>>,
-    access: Option<String>,
+    pub(crate) access: Option<String>,
+}
+
+impl OpenedNow {
+    /// Why there is nothing to show.
+    pub(crate) fn gone(&self, w: &'static Words) -> Option<&'static str> {
+        match self.content.as_str() {
+            "open" => None,
+            "erased" => Some(w.content_erased),
+            "pruned" => Some(w.content_pruned),
+            _ => Some(w.content_nothing),
+        }
+    }
+
+    /// The arguments as they were written, byte for byte.
+    pub(crate) fn written(&self) -> String {
+        let payload = self.payload.as_ref();
+        let raw = payload.and_then(|payload| payload.raw.clone());
+        let text = || {
+            let exact = payload.and_then(|payload| payload.arguments.as_ref());
+            exact.map(|exact| exact.text().to_owned())
+        };
+        raw.or_else(text).unwrap_or_default()
+    }
 }
 
 /// Opened content, prepared for the page.
 pub(super) fn opened(now: OpenedNow, reason: &str, w: &'static Words) -> Opened {
-    let gone = match now.content.as_str() {
-        "open" => None,
-        "erased" => Some(w.content_erased),
-        "pruned" => Some(w.content_pruned),
-        _ => Some(w.content_nothing),
-    };
+    let (gone, raw) = (now.gone(w), now.written());
     let payload = now.payload.as_deref().cloned().unwrap_or_default();
     let issues: Vec<_> = payload
         .warnings
@@ -85,11 +103,6 @@ pub(super) fn opened(now: OpenedNow, reason: &str, w: &'static Words) -> Opened 
     }
     let value = |exact: Option<&Exact>| exact.and_then(|exact| exact.value().ok());
     let bound = value(payload.arguments.as_ref());
-    let text = payload
-        .arguments
-        .as_ref()
-        .map(|exact| exact.text().to_owned());
-    let raw = payload.raw.clone().or(text).unwrap_or_default();
     let spans = issues.iter().filter_map(|issue| issue.span).collect();
     let limited = |value: Option<Value>, notes: &BTreeMap<_, _>| {
         let lines = value.map(|value| shown::lines(&value, notes));

@@ -59,10 +59,7 @@ impl Claims for MemoryStore {
             .iter()
             .map(|(scope, row)| row.shown(scope))
             .filter(|row| query.state.is_none_or(|state| row.state == state))
-            .filter(|row| {
-                let of = query.user_id.as_ref();
-                of.is_none_or(|user_id| row.scope.user_id == *user_id)
-            })
+            .filter(|row| query.matches(&row.scope, row.claimed_at))
             .collect();
         rows.sort_by(|a, b| (a.claimed_at, &a.scope).cmp(&(b.claimed_at, &b.scope)));
         rows.truncate(query.limit);

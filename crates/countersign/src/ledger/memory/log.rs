@@ -146,6 +146,17 @@ impl Log for MemoryStore {
         Box::pin(ready(Ok(note)))
     }
 
+    fn checkpoints(
+        &self,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        let inner = self.lock();
+        let known = inner.checkpoints.range(..below.unwrap_or(u64::MAX));
+        let notes = known.rev().take(limit).map(|(_, (_, note))| note.clone());
+        Box::pin(ready(Ok(notes.collect())))
+    }
+
     fn record<'a>(
         &'a self,
         id: &'a SnapshotId,

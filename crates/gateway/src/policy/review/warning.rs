@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use countersign::contract::{Language, Message as _};
 use serde::Serialize;
+
+use crate::words::Say;
 
 /// A probable mistake with a sentence about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,44 +64,40 @@ pub enum Suspect {
 /// Maximum number of tools that a sentence names.
 const NAMED_MAX: usize = 5;
 
+impl Suspect {
+    /// The sentence about it in a language.
+    pub fn text(&self, language: Language) -> String {
+        let say = match self.clone() {
+            Self::EveryToolDenied => Say::EveryToolDenied,
+            Self::ToolsForNobody { tools } => Say::ToolsForNobody {
+                tools: named(&tools),
+            },
+            Self::OnlyObserved => Say::OnlyObserved,
+            Self::ToolsAlwaysDenied { tools } => Say::ToolsAlwaysDenied {
+                tools: named(&tools),
+            },
+            Self::EveryAgentDenied => Say::EveryAgentDenied,
+            Self::AgentForNothing { agent } => Say::AgentForNothing { agent },
+            Self::RuleWithoutTool { rule } => Say::RuleWithoutTool { rule },
+            Self::ScopeForNothing { scope } => Say::ScopeForNothing { scope },
+            Self::PatternWithoutTool { section, pattern } => {
+                Say::PatternWithoutTool { section, pattern }
+            }
+        };
+        say.text(language)
+    }
+}
+
+/// The first of these tools.
+fn named(tools: &[String]) -> String {
+    let named: Vec<&str> = tools.iter().take(NAMED_MAX).map(String::as_str).collect();
+    let more = if tools.len() > NAMED_MAX { ", …" } else { "" };
+    format!("{}{more}", named.join(", "))
+}
+
 impl fmt::Display for Suspect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::EveryToolDenied => f.write_str(
-                "the policy denies every tool to every caller: add [[tools]] entries, or [defaults] unlisted = \"allow\"",
-            ),
-            Self::ToolsForNobody { tools } => {
-                let named: Vec<&str> = tools.iter().take(NAMED_MAX).map(String::as_str).collect();
-                let more = if tools.len() > NAMED_MAX { ", …" } else { "" };
-                let named = named.join(", ");
-                write!(
-                    f,
-                    "no caller can call tools that no [[tools]] entry matches: {named}{more}"
-                )
-            }
-            Self::OnlyObserved => f.write_str(
-                "the whole policy is only observed, so every authenticated caller may call every tool: remove mode = \"observe\" to enforce it",
-            ),
-            Self::ToolsAlwaysDenied { tools } => {
-                let named: Vec<&str> = tools.iter().take(NAMED_MAX).map(String::as_str).collect();
-                let more = if tools.len() > NAMED_MAX { ", …" } else { "" };
-                let named = named.join(", ");
-                write!(f, "no caller can call what a rule without a condition denies: {named}{more}")
-            }
-            Self::EveryAgentDenied => f.write_str(
-                "no agent may call any tool: look at [[agents]] and [defaults] unlisted_agents",
-            ),
-            Self::AgentForNothing { agent } => {
-                write!(f, "the agent {agent:?} may call nothing: look at every [[agents]] entry that matches it")
-            }
-            Self::RuleWithoutTool { rule } => {
-                write!(f, "the [[tools]] entry {rule:?} matches no tool")
-            }
-            Self::ScopeForNothing { scope } => write!(f, "no tool needs the scope {scope:?}"),
-            Self::PatternWithoutTool { section, pattern } => {
-                write!(f, "{pattern:?} in {section} matches no tool")
-            }
-        }
+        f.write_str(&self.text(Language::English))
     }
 }
 

@@ -1,0 +1,188 @@
+//! The evidence log, the search, and why a call was refused.
+
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use super::world::{Person, World};
+
+fn twin(person: &Person<'_>, path: &str) -> Value {
+    let (head, json) = person.get(path);
+    assert_eq!(head.status, 200, "{path}: {json}");
+    serde_json::from_str(&json).unwrap()
+}
+
+/// A21, B17: each act on the log says who did what to which record; why is sealed, and is shown to those who say why they ask. Pages reach
+/// every act, checkpoints lead to their tiles, and the page says that nobody witnesses the log.
+#[test]
+fn acts_say_who_what_and_why() {
+    let world = World::start(&[]);
+    world.run(&["keys", "create", "--user", "ann"]);
+    let auditor = world.run(&["keys", "create", "--user", "eve", "--scope", "calls:read"]);
+    let agent = world.run(&["keys", "create", "--agent", "shopper", "--for", "ann"]);
+    let mut operator = world.operator();
+    let mut calls = Vec::new();
+    for text in ["one", "two"] {
+        let body = json!({"arguments": {"text": text}});
+        world.call("notes.add", &body, Some(&agent));
+        calls.push(world.newest_call()["evidence"].as_str().unwrap().to_owned());
+    }
+    for at in 0..60 {
+        let open = format!("/evidence/{}/open", calls[at % 2]);
+        let reason = format!("look number {at}");
+        let (head, html) = operator.send(&open, &[("reason", &reason)]);
+        assert_eq!(head.status, 200, "{html}");
+    }
+    let first = twin(&operator, "/evidence.json");
+    let acts = first["acts"].as_array().unwrap();
+    assert_eq!(acts.len(), 50);
+    assert_eq!(acts[0]["event"], "open");
+    assert_eq!(acts[0]["by"]["id"], "operator/tester", "{}", acts[0]);
+    assert_eq!(acts[0]["about"], json!([calls[1]]));
+    assert!(acts.iter().all(|act| act["reason"].is_null()));
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = twin(&operator, &format!("/evidence.json?cursor={cursor}"));
+    assert_eq!(second["acts"].as_array().unwrap().len(), 10);
+    assert_eq!(second.get("next_cursor"), None);
+
+    // Those who may not open records see who and what, and not why.
+    let mut eve = world.person(&auditor);
+    let (_, html) = eve.get("/evidence");
+    assert!(
+        html.contains("operator/tester") && html.contains("sealed"),
+        "{html}"
+    );
+    assert!(!html.contains("id=\"reasons\""), "{html}");
+    let record = acts[0]["evidence"].as_str().unwrap();
+    let fields = [("record", record), ("reason", "I want to know")];
+    assert_eq!(eve.send("/evidence/reasons", &fields).0.status, 403);
+    for fields in [
+        [("record", record), ("reason", " ")],
+        [
+            ("record", calls[0].as_str()),
+            ("reason", "a call is no act"),
+        ],
+        [("other", ""), ("reason", "nothing")],
+    ] {
+        let (head, _) = operator.send("/evidence/reasons", &fields);
+        assert_eq!(head.status, 400, "{fields:?}");
+    }
+
+    let browser = Browser::start((1280, 1000), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    browser.open(&format!("{}/evidence", world.url));
+    browser.until(
+        "document.querySelector('#witnesses')?.innerText.includes('No witness is configured')",
+    );
+    browser.write("#reasons #reason", "the yearly review");
+    browser.click("#reasons button");
+    browser.until("document.querySelector('#acts')?.innerText.includes('look number 59')");
+    let tile = browser.eval("document.querySelector('#checkpoints a').getAttribute('href')");
+    let (head, _) = operator.get(tile.as_str().unwrap());
+    assert_eq!(head.status, 200, "{tile}");
+    assert_eq!(head.of("content-type"), "application/octet-stream");
+    assert_eq!(browser.complaints(), [""; 0]);
+    // One record says who read them all, and is the newest.
+    let newest = &twin(&operator, "/evidence.json")["acts"][0];
+    assert_eq!(newest["event"], "read_reasons", "{newest}");
+}
+
+/// B17: a call is found by the idempotency key of its caller, and by the user and the key; not by somebody else's.
+#[test]
+fn a_key_finds_its_call() {
+    let world = World::start(&[]);
+    let ann = world.run(&["keys", "create", "--user", "ann"]);
+    let bob = world.run(&["keys", "create", "--user", "bob"]);
+    let body = json!({"arguments": {"text": "one"}, "idempotency_key": "order-77"});
+    let reply = world.call("notes.add", &body, Some(&ann));
+    assert_eq!(reply["ok"], true, "{reply}");
+    let evidence = world.newest_call()["evidence"].as_str().unwrap().to_owned();
+    let found = json!(
+        format!("/calls/{evidence}")
+            .replace('_', "%5F")
+            .replace('-', "%2D")
+    );
+    let operator = world.operator();
+    let asked = |person: &Person<'_>, text: &str| {
+        twin(person, &format!("/search.json?q={text}"))["found"].clone()
+    };
+    assert_eq!(asked(&operator, "ann%20order-77"), found);
+    assert_eq!(asked(&operator, "order-77"), found);
+    assert_eq!(asked(&world.person(&ann), "order-77"), found);
+    assert_eq!(asked(&world.person(&bob), "order-77"), Value::Null);
+    assert_eq!(asked(&world.person(&bob), "ann%20order-77"), Value::Null);
+    assert_eq!(asked(&operator, "bob%20order-77"), Value::Null);
+    let (head, _) = operator.get("/search?q=order-77");
+    assert_eq!(
+        (head.status, head.of("location")),
+        (303, found.as_str().unwrap())
+    );
+    let (_, html) = operator.get(found.as_str().unwrap());
+    assert!(html.contains("notes.add"));
+}
+
+/// A rule that refuses, at a known line.
+const RULES: &str = r#"[policy.defaults]
+unlisted = "allow"
+
+[[policy.rules]]
+name = "no-shouting"
+match = "notes.add"
+when = "args.text == 'LOUD'"
+then = "deny"
+"#;
+
+/// A14, B17: a refused call leads to the line of the policy that refused it; the page and `countersign policy explain` say the same.
+#[test]
+fn a_refused_call_says_why() {
+    let world = World::configured(RULES, &[]);
+    let ann = world.run(&["keys", "create", "--user", "ann"]);
+    let body = json!({"arguments": {"text": "LOUD"}});
+    let refused = world.call("notes.add", &body, Some(&ann));
+    assert_eq!(refused["error"]["code"], "FORBIDDEN", "{refused}");
+    let record = world.newest_call()["evidence"].as_str().unwrap().to_owned();
+    let told = world.run(&["policy", "explain", &record, "--json"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+
+    let browser = Browser::start((1280, 1000), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    browser.open(&format!("{}/calls/{record}", world.url));
+    browser.click("#why");
+    browser.until("location.pathname === '/policy/explain'");
+    browser.until("document.querySelector('#because b')?.innerText === '[[rules]] no-shouting'");
+    browser.until("document.querySelector('#decision').innerText.includes('refused')");
+    browser.until("document.querySelector('#excerpt')?.innerText.includes('no-shouting')");
+    assert_eq!(browser.complaints(), [""; 0]);
+
+    let path = format!("/policy/explain.json?record={record}");
+    let page = twin(&world.operator(), &path);
+    for member in ["policy", "tool", "decision", "because"] {
+        assert_eq!(page[member], told[member], "{member}");
+    }
+    assert!(page["because"][0]["line"].is_u64(), "{page}");
+    // The caller learns the rule that their record names, and nothing else of the file.
+    let own = twin(&world.person(&ann), &path);
+    assert_eq!(own["because"][0]["entry"], "[[rules]] no-shouting", "{own}");
+    assert!(own["because"][0].get("line").is_none(), "{own}");
+    assert_eq!(own["excerpt"], json!([]));
+    let bob = world.run(&["keys", "create", "--user", "bob"]);
+    assert_eq!(world.person(&bob).get(&path).0.status, 404);
+    assert_eq!(world.operator().get("/policy/explain").0.status, 400);
+}
+
+/// B17: what is wrong with the server and with the policy is told in the language of the reader.
+#[test]
+fn problems_are_told_in_chinese() {
+    let rules =
+        "[policy.defaults]\nunlisted = \"allow\"\n\n[[policy.tools]]\nmatch = \"nothing.here\"\n";
+    let world = World::configured(rules, &[]);
+    let operator = world.operator();
+    let (_, html) = operator.get("/policy");
+    assert!(html.contains("matches no tool"), "{html}");
+    let (_, html) = operator.with_header("accept-language", "zh-CN", "/policy");
+    assert!(
+        html.contains("不匹配任何工具") && !html.contains("matches no tool"),
+        "{html}"
+    );
+}
