@@ -25,12 +25,12 @@ mod in_browser;
 mod inbox;
 #[path = "console/issuer.rs"]
 mod issuer;
+#[path = "console/log_page.rs"]
+mod log_page;
 #[path = "console/picture.rs"]
 mod picture;
 #[path = "console/screens.rs"]
 mod screens;
-#[path = "console/log_page.rs"]
-mod log_page;
 #[path = "console/story.rs"]
 mod story;
 #[path = "console/verifier_page.rs"]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::status::{Problem, Status, View};
+use crate::status::{Problem, Status, UpstreamHealth, View};
 
 /// Maximum number of items of one kind; the rest is counted.
 const LISTED_MAX: usize = 200;
@@ -68,8 +68,11 @@ impl Gateway {
         view: View,
         language: Language,
     ) -> Result<Attention, AttentionError> {
-        let status = self.status(caller, &caller.principal.user_id, view).await;
-        let mut items = of_problems(&status);
+        let user_id = &caller.principal.user_id;
+        let status = self.status(caller, user_id, view, language).await;
+        let mut items = of_verification(&status);
+        items.extend(of_problems(&status));
+        items.extend(of_upstreams(&status));
         let doubts = match view {
             View::Own => Vec::new(),
             View::Operator => self.doubts().await?,
@@ -86,8 +89,8 @@ impl Gateway {
     async fn doubts(&self) -> Result<Vec<ClaimRow>, AttentionError> {
         let query = ClaimQuery {
             state: Some(ClaimState::InDoubt),
-            user_id: None,
             limit: LISTED_MAX * 5,
+            ..ClaimQuery::default()
         };
         let rows = self.archive().claims(&query).await;
         let mut rows = rows.map_err(AttentionError::Claims)?;
@@ -113,6 +116,47 @@ impl Gateway {
         questions.reverse();
         Ok(questions)
     }
+}
+
+/// Returns the last verification of this process, if it found a fault.
+fn of_verification(status: &Status) -> Vec<AttentionItem> {
+    let verified = status.signing.verified.as_ref();
+    let faulty = verified.filter(|verified| !verified.is_valid);
+    let item = faulty.map(|verified| AttentionItem {
+        id: "verification_failed".to_owned(),
+        kind: "verification_failed",
+        since: Some(verified.at),
+        what: format!("the log of {} records is not valid", verified.size),
+        user_id: None,
+        tool: None,
+        settle: "`countersign verify --all` names what is wrong".to_owned(),
+        page: "/evidence".to_owned(),
+    });
+    item.into_iter().collect()
+}
+
+/// Returns the upstreams that list tools which are not as they were approved.
+fn of_upstreams(status: &Status) -> Vec<AttentionItem> {
+    let server = status.server.iter();
+    let upstreams = server.flat_map(|server| &server.upstreams);
+    let changed = upstreams.filter(|one| one.health == UpstreamHealth::Changed);
+    let items = changed.map(|one| AttentionItem {
+        id: format!("definitions_changed:{}", one.name),
+        kind: "definitions_changed",
+        since: one.asked_at,
+        what: format!(
+            "tools of the upstream {} are not as they were approved",
+            one.name
+        ),
+        user_id: None,
+        tool: None,
+        settle: format!(
+            "`countersign upstreams diff {0}`, then `countersign upstreams approve {0}`",
+            one.name
+        ),
+        page: "/upstreams".to_owned(),
+    });
+    items.collect()
 }
 
 /// Returns the problems of the status, without those that pass by themselves or are listed one by one.
@@ -147,8 +191,7 @@ fn page(code: &str) -> &'static str {
     match code {
         "policy_rejected" | "policy_misfit" | "budget_used_up" => "/policy",
         "config_refused" => "/settings",
-        "signing_stopped" | "signing_late" | "verification_failed" => "/evidence",
-        "definitions_changed" => "/upstreams",
+        "signing_stopped" | "signing_late" => "/evidence",
         _ => "/",
     }
 }
