@@ -49,6 +49,14 @@ pub enum ToolFault {
         /// The cause.
         source: TemplateError,
     },
+    /// The look-up of a lost call cannot be made.
+    #[error("the look-up of {tool}: {why}")]
+    LookUp {
+        /// The tool.
+        tool: String,
+        /// The cause.
+        why: String,
+    },
     /// The filter is not valid.
     #[error("the filter of {tool}: {source}")]
     Filter {
