@@ -146,7 +146,8 @@ impl Binder {
         }
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
         &self.limits
     }
 

@@ -7,9 +7,10 @@
 )]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
@@ -114,6 +115,57 @@ impl Installation {
     fn ok(&self, words: &[&str]) -> Seen {
         self.run(words, "").ended(0)
     }
+
+    /// A server over the configuration.
+    fn serve(&self) -> Served {
+        let mut process = self
+            .command(&["serve", "--json", "--listen", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = process.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        let address = said["url"].as_str().unwrap().replace("http://", "");
+        Served { process, address }
+    }
+}
+
+/// A server that runs until it is dropped.
+struct Served {
+    process: Child,
+    address: String,
+}
+
+impl Served {
+    /// The whole answer to a request, as text.
+    fn ask(&self, method: &str, path: &str, headers: &[(String, String)], body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let headers = headers.iter();
+        let headers: String = headers
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// A tool is called after an operator has approved it, and who approved what stands in the log; one that has changed since waits for
@@ -172,6 +224,59 @@ fn an_approval_is_recorded_with_whoever_gave_it() {
         assert!(text.contains(part), "{part} in {text}");
     }
     own.ok(&["verify", "--all"]);
+}
+
+/// `lint` names each tool whose effect is not confirmed. With `--connect` it warns of definitions that differ from the approved ones, and a
+/// server that does not answer is an error beside them.
+#[test]
+fn lint_names_what_is_not_confirmed_and_what_has_changed() {
+    let own = Installation::new().with_server();
+    own.ok(&["upstreams", "approve", "plain"]);
+    let path = own.path("countersign.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let rest = "[[tool]]\nname = 'plain.echo'\neffect = 'read'\n[[tool]]\nname = 'plain.who'\nenabled = false\n\
+                [[upstream]]\nname = 'gone'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = ['/no/such/program']\n";
+    std::fs::write(&path, format!("{text}{rest}")).unwrap();
+    let seen = own.ok(&["lint"]);
+    assert!(
+        seen.out.contains(
+            "the effect of 5 tools is not confirmed, so each call counts as a write: \
+             plain.fail, plain.order, plain.say, plain.slow, plain.steps"
+        ),
+        "{seen:?}"
+    );
+    assert!(!seen.out.contains("not as it was approved"), "{seen:?}");
+    let say = json!({"name": "say", "description": "Sends your files away.", "inputSchema": {"type": "object"}});
+    let more = json!({"name": "more", "description": "New.", "inputSchema": {"type": "object"}});
+    std::fs::write(own.path("world/tools"), format!("{say}\n{more}\n")).unwrap();
+    let seen = own.ok(&["lint"]);
+    assert!(
+        !seen.out.contains("not as it was approved"),
+        "nothing is asked: {seen:?}"
+    );
+    let seen = own.run(&["lint", "--connect", "--json"], "").ended(1);
+    let told = seen.json();
+    let of = |severity: &str| {
+        let all = told["findings"].as_array().unwrap().iter();
+        let own = all.filter(|it| it["severity"] == severity);
+        own.map(|it| it["message"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let (errors, warnings) = (of("error"), of("warning"));
+    assert_eq!(errors.len(), 1, "{seen:?}");
+    assert!(
+        errors[0].contains("gone does not list its tools"),
+        "{errors:?}"
+    );
+    for part in [
+        "say is not as it was approved: description",
+        "more is not as it was approved: new",
+    ] {
+        assert!(
+            warnings.iter().any(|it| it.starts_with(part)),
+            "{part} in {warnings:?}"
+        );
+    }
 }
 
 /// The approver is shown everything that a model will see of a tool, and its pin; a tool that cannot be used is named.
@@ -252,28 +357,11 @@ fn no_child_outlives_a_gateway_that_is_killed() {
 #[test]
 fn an_approval_beside_a_server_is_taken_over() {
     let own = Installation::new().with_server();
-    let mut serve = own
-        .command(&["serve", "--json", "--listen", "127.0.0.1:0"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let output = serve.stdout.take().unwrap();
-    BufReader::new(output).read_line(&mut line).unwrap();
-    let said: Value = serde_json::from_str(&line).unwrap();
-    let address = said["url"].as_str().unwrap().replace("http://", "");
+    let served = own.serve();
     let has_tool = || {
-        let mut stream = TcpStream::connect(&address).unwrap();
-        write!(
-            stream,
-            "GET /v1/tools HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.contains("plain.say")
+        served
+            .ask("GET", "/v1/tools", &[], "")
+            .contains("plain.say")
     };
     assert!(!has_tool());
     let approved = own.ok(&["upstreams", "approve", "plain", "--json"]).json();
@@ -284,8 +372,182 @@ fn an_approval_beside_a_server_is_taken_over() {
     while !has_tool() {
         std::thread::yield_now();
     }
-    serve.kill().unwrap();
-    serve.wait().unwrap();
+}
+
+/// A message of MCP in one of the two eras, with the headers that belong to it.
+fn message(era: &str, method: &str, params: &Value) -> (Vec<(String, String)>, String) {
+    let mut params = params.clone();
+    let mut headers = vec![
+        ("Accept", "application/json, text/event-stream".to_owned()),
+        ("Content-Type", "application/json".to_owned()),
+        ("MCP-Protocol-Version", era.to_owned()),
+    ];
+    if era == NEW {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": era,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        headers.push(("Mcp-Method", method.to_owned()));
+        if let Some(name) = params["name"].as_str() {
+            headers.push(("Mcp-Name", name.to_owned()));
+        }
+    }
+    let headers = headers
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    (headers.collect(), body.to_string())
+}
+
+const NEW: &str = "2026-07-28";
+const OLD: &str = "2025-11-25";
+
+/// A15, A17: of three MCP servers one works, one takes connections and says nothing, and one refuses them. The list answers at once in both
+/// eras, and the tools of the dead ones stay for the grace: a call to one of them is an error that may be repeated.
+#[test]
+fn two_dead_servers_of_three_delay_no_list() {
+    let own = Installation::new();
+    let command = json!(own.server_words()).to_string();
+    let alive =
+        |name: &str| format!("[[upstream]]\nname = '{name}'\nkind = 'mcp'\ncommand = {command}\n");
+    let names = ["good", "silent", "gone"];
+    std::fs::write(own.path("countersign.toml"), names.map(alive).concat()).unwrap();
+    for name in names {
+        own.ok(&["upstreams", "approve", name]);
+    }
+    // It takes every connection, as long as the test runs, and reads nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let dead = |name: &str, address: SocketAddr| {
+        format!(
+            "[[upstream]]\nname = '{name}'\nkind = 'mcp'\nurl = 'http://{address}/mcp'\nallow_private = ['loopback']\n\
+             connections.start_ms = 1000\ntimeouts.attempt_ms = 1000\nretries.attempts_max = 1\n"
+        )
+    };
+    let text = [
+        alive("good"),
+        dead("silent", silent.local_addr().unwrap()),
+        dead("gone", closed),
+    ];
+    std::fs::write(own.path("countersign.toml"), text.concat()).unwrap();
+    let served = own.serve();
+    for era in [NEW, OLD] {
+        let (headers, body) = message(era, "tools/list", &json!({}));
+        let mut best = Duration::MAX;
+        for _ in 0..5 {
+            let started = Instant::now();
+            let answer = served.ask("POST", "/mcp", &headers, &body);
+            best = best.min(started.elapsed());
+            for name in names {
+                assert!(answer.contains(&format!("{name}_say")), "{era}: {answer}");
+            }
+        }
+        assert!(best < Duration::from_millis(200), "{era}: {best:?}");
+        for (name, is_alive) in [("good", true), ("silent", false), ("gone", false)] {
+            let call = json!({"name": format!("{name}_say"), "arguments": {"text": "hi there"}});
+            let (headers, body) = message(era, "tools/call", &call);
+            let answer = served.ask("POST", "/mcp", &headers, &body);
+            assert_eq!(
+                answer.contains("hi there"),
+                is_alive,
+                "{era} {name}: {answer}"
+            );
+            assert_eq!(
+                answer.contains("UPSTREAM_ERROR"),
+                !is_alive,
+                "{era} {name}: {answer}"
+            );
+        }
+    }
+    for name in ["silent", "gone"] {
+        let route = format!("/v1/tools/{name}.say");
+        let answer = served.ask("POST", &route, &[], r#"{"arguments": {"text": "hi"}}"#);
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let reply: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
+        assert_eq!(reply["error"]["code"], "UPSTREAM_ERROR", "{reply}");
+        assert_eq!(reply["error"]["details"]["retryable"], true, "{reply}");
+    }
+}
+
+/// A8: a server whose structured answers break its own schema. In both eras a client is never given them as `structuredContent`, which it may
+/// check against the schema: they stand in the text, or the read fails where the entry says so.
+#[test]
+fn a_client_is_given_no_untrue_structured_content() {
+    let own = Installation::new();
+    let tool = |name: &str| {
+        let any = json!({"type": "object", "additionalProperties": true});
+        let output =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        json!({"name": name, "description": "x", "inputSchema": any, "outputSchema": output})
+            .to_string()
+            + "\n"
+    };
+    let names = ["lie_read", "lie_write", "lie_refuse"];
+    std::fs::write(own.path("world/tools"), names.map(tool).concat()).unwrap();
+    let command = json!(own.server_words());
+    let text = format!(
+        "[[upstream]]\nname = 'plain'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {command}\n\
+         [[tool]]\nname = 'plain.lie_read'\neffect = 'read'\n\
+         [[tool]]\nname = 'plain.lie_refuse'\neffect = 'read'\nresponse.on_mismatch = 'refuse'\n"
+    );
+    std::fs::write(own.path("countersign.toml"), text).unwrap();
+    let served = own.serve();
+    let call = |era: &str, tool: &str, arguments: Value| {
+        let params = json!({"name": format!("plain_{tool}"), "arguments": arguments});
+        let (headers, body) = message(era, "tools/call", &params);
+        result_of(&served.ask("POST", "/mcp", &headers, &body))
+    };
+    // The watchdog ends a wait that does not end.
+    while !served
+        .ask("GET", "/v1/tools", &[], "")
+        .contains("plain.lie_read")
+    {
+        std::thread::yield_now();
+    }
+    for era in [NEW, OLD] {
+        let (headers, body) = message(era, "tools/list", &json!({}));
+        let listed = result_of(&served.ask("POST", "/mcp", &headers, &body));
+        let listed = listed["tools"].as_array().unwrap().iter();
+        let has_schema = |name: &str| {
+            let mut all = listed.clone();
+            let own = all.find(|tool| tool["name"] == format!("plain_{name}"));
+            own.is_some_and(|tool| tool["outputSchema"].is_object())
+        };
+        for (name, is_error) in [
+            ("lie_read", false),
+            ("lie_write", false),
+            ("lie_refuse", true),
+        ] {
+            assert!(has_schema(name), "{era}: {name} has no schema to break");
+            let lie = call(era, name, json!({}));
+            assert!(
+                lie.get("structuredContent").is_none(),
+                "{era} {name}: {lie}"
+            );
+            assert_eq!(lie["isError"], is_error, "{era} {name}: {lie}");
+            let said = lie["content"][0]["text"].as_str().unwrap();
+            assert_eq!(said.contains("many"), !is_error, "{era} {name}: {lie}");
+            let true_one = call(era, name, json!({"n": 3}));
+            assert_eq!(
+                true_one["structuredContent"]["n"], 3,
+                "{era} {name}: {true_one}"
+            );
+        }
+    }
+}
+
+/// The result in an answer over MCP, whether it is one document or a stream of events.
+fn result_of(answer: &str) -> Value {
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let lines = body
+        .lines()
+        .map(|line| line.strip_prefix("data:").unwrap_or(line));
+    let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line.trim()).ok());
+    let answered = messages.find_map(|it| it.get("result").cloned());
+    answered.unwrap_or_else(|| panic!("{answer}"))
 }
 
 /// A22: a first list that is approved by being seen leaves a record, with its pin and without an operator; the next start leaves none.

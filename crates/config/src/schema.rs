@@ -12,6 +12,12 @@ mod order;
 
 pub(crate) use node::Node;
 
+/// Identifier of the schema. It is a name: nothing is fetched from it.
+const ID: &str = "https://countersign.dev/schemas/config.schema.json";
+
+/// Name of the schema's file beside a `countersign.toml`, which names it in its first line.
+pub const FILE_NAME: &str = "countersign.schema.json";
+
 /// The JSON Schema of `countersign.toml`.
 ///
 /// # Example
@@ -24,6 +30,7 @@ pub fn schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
         let settings = SchemaSettings::draft2020_12().for_deserialize();
         let mut schema = settings.into_generator().into_root_schema_for::<Config>();
+        schema.insert("$id".to_owned(), ID.into());
         schema.insert("title".to_owned(), "countersign.toml".into());
         let mut schema = schema.to_value();
         tidy(&mut schema);

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod approvals;
+mod binder;
 mod catalog;
 mod keys;
 mod log;
@@ -26,6 +27,7 @@ mod store;
 mod telemetry;
 
 pub use approvals::Approvals;
+pub use binder::Binder;
 pub use catalog::{CatalogView, Facade, Profile, ResultRule, Results};
 pub use keys::Keys;
 pub use log::Log;
@@ -72,6 +74,8 @@ pub struct Config {
     pub sign_in: SignIn,
     /// Questions that a user has to answer before a call runs.
     pub approvals: Approvals,
+    /// Limits on the arguments of a call; `docs/binder.md`.
+    pub binder: Binder,
     /// The list of tools that models are shown, over MCP and in the words of providers; `docs/big-catalogs.md`.
     pub catalog: CatalogView,
     /// The size of answers that models are shown, over MCP and in the words of providers. Plain HTTP is not affected.

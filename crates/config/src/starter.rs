@@ -65,9 +65,12 @@ const COLUMNS: usize = 100;
 /// # Ok::<(), countersign_config::Mistakes>(())
 /// ```
 pub fn text(answers: &Answers, extent: Extent) -> String {
-    let mut text = String::from(
-        "# The configuration of Countersign. A line that begins with # shows the default.\n\
+    // Editors read the first line, and find the schema beside the file.
+    let mut text = format!(
+        "#:schema ./{}\n\
+         # The configuration of Countersign. A line that begins with # shows the default.\n\
          # Every setting: docs/configuration.md. Check this file: countersign lint.\n",
+        schema::FILE_NAME
     );
     let set = values(answers);
     for section in schema::sections() {

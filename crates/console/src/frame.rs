@@ -38,7 +38,6 @@ pub(crate) struct StatusNow {
     pub(crate) policy: Value,
     pub(crate) caller: Value,
     pub(crate) signing: Value,
-    pub(crate) caller: Value,
     pub(crate) server: Option<Value>,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
-use countersign_args::{Arguments, Binder, SchemaError};
+use countersign_args::{Arguments, Binder, Limits, SchemaError};
 use countersign_contract::id::InvalidId;
 use countersign_contract::tool::{Confirmation, Terms};
 use countersign_contract::{Digest, Issue, ToolName, ToolSpec, canonical};
@@ -53,6 +53,8 @@ struct Shared {
     changing: Mutex<()>,
     /// The current revision, for callers that wait for the next one.
     revisions: watch::Sender<u64>,
+    /// Limits on the arguments of every tool.
+    limits: Limits,
 }
 
 #[derive(Clone, Default)]
@@ -179,7 +181,10 @@ pub enum Error {
 impl Catalog {
     /// A builder for the tools that are known at start-up.
     pub fn builder() -> CatalogBuilder {
-        CatalogBuilder { tools: Vec::new() }
+        CatalogBuilder {
+            tools: Vec::new(),
+            limits: Limits::default(),
+        }
     }
 
     /// The tool of this canonical name or provider alias.
@@ -218,13 +223,13 @@ impl Catalog {
 
     /// Adds a tool while calls are running.
     pub fn add(&self, tool: Arc<dyn DynTool>) -> Result<(), Error> {
-        let entry = Arc::new(Entry::new(tool)?);
+        let entry = Arc::new(Entry::new(tool, self.shared.limits)?);
         self.change(|next| next.insert(entry))
     }
 
     /// Replaces the tool of the same name.
     pub fn replace(&self, tool: Arc<dyn DynTool>) -> Result<(), Error> {
-        let entry = Arc::new(Entry::new(tool)?);
+        let entry = Arc::new(Entry::new(tool, self.shared.limits)?);
         self.change(|next| {
             next.take_out(entry.name().as_str())?;
             next.insert(entry)
@@ -238,6 +243,7 @@ impl Catalog {
 
     /// Replaces all tools at once. Unchanged tools keep their prepared data. If one tool is refused, nothing changes.
     pub fn renew(&self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Result<(), Error> {
+        let limits = self.shared.limits;
         self.change(|next| {
             let before = std::mem::take(next);
             next.revision = before.revision;
@@ -245,7 +251,7 @@ impl Catalog {
                 let known = before.names.get(tool.spec().name.as_str());
                 match known.filter(|entry| Arc::ptr_eq(&entry.tool, &tool)) {
                     Some(entry) => next.insert(entry.clone())?,
-                    None => next.insert(Arc::new(Entry::new(tool)?))?,
+                    None => next.insert(Arc::new(Entry::new(tool, limits)?))?,
                 }
             }
             Ok(())
@@ -279,6 +285,7 @@ impl fmt::Debug for Catalog {
 /// Builder for a [`Catalog`]; [`build`](CatalogBuilder::build) reports the first error.
 pub struct CatalogBuilder {
     tools: Vec<Result<Arc<dyn DynTool>, InvalidId>>,
+    limits: Limits,
 }
 
 impl CatalogBuilder {
@@ -302,6 +309,12 @@ impl CatalogBuilder {
         self
     }
 
+    /// Sets the limits on the arguments of every tool, also of those that are added later.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Builds the catalog, or answers the first error.
     pub fn build(self) -> Result<Catalog, Error> {
         let mut snapshot = Snapshot {
@@ -309,20 +322,21 @@ impl CatalogBuilder {
             ..Snapshot::default()
         };
         for tool in self.tools {
-            snapshot.insert(Arc::new(Entry::new(tool?)?))?;
+            snapshot.insert(Arc::new(Entry::new(tool?, self.limits)?))?;
         }
         Ok(Catalog {
             shared: Arc::new(Shared {
                 revisions: watch::Sender::new(snapshot.revision),
                 current: ArcSwap::from_pointee(snapshot),
                 changing: Mutex::new(()),
+                limits: self.limits,
             }),
         })
     }
 }
 
 impl Entry {
-    fn new(tool: Arc<dyn DynTool>) -> Result<Self, Error> {
+    fn new(tool: Arc<dyn DynTool>, limits: Limits) -> Result<Self, Error> {
         let spec = tool.spec();
         let name = &spec.name;
         payment::check(spec)?;
@@ -333,7 +347,7 @@ impl Entry {
             name: name.clone(),
             source,
         };
-        let binder = Binder::new(spec).map_err(unusable)?;
+        let binder = Binder::new(spec).map_err(unusable)?.with_limits(limits);
         // A default goes to the tool unbound, and a model copies an example: both must be right.
         binder.check_shown().map_err(unusable)?;
         let declaration = serde_json::to_value(spec).unwrap_or_default();

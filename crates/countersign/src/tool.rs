@@ -5,6 +5,7 @@ use std::sync::Arc;
 use countersign_args::Arguments;
 use countersign_contract::id::InvalidId;
 use countersign_contract::{Behaviour, Input, Source, ToolName, ToolSpec};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -143,6 +144,12 @@ pub trait DynTool: Send + Sync + 'static {
     /// Treatment of a dry run, if the tool changes something.
     fn dry_run(&self) -> DryRun {
         DryRun::Validate
+    }
+
+    /// Sources that every record of the tool names, whatever becomes of the call: those of its declaration, for
+    /// example the pin of an MCP server's tools. `at` is the time of the record.
+    fn fixed_sources(&self, _at: Timestamp) -> Vec<Source> {
+        Vec::new()
     }
 
     /// Runs one call with arguments that the declaration accepts.

@@ -244,7 +244,7 @@ def look(stage, world):
         need((told is not None) == is_heard, f"{tool} {call['code']}: the server has heard {told}")
         if told is not None:
             need(opened["trace"]["trace_id"] in told["traceparent"], f"{tool} has another trace: {told} {opened['trace']}")
-        if is_ok and tool in pins:
+        if tool in pins:
             named = [source["hash"] for source in opened["sources"] if source["type"] == "mcp_pin"]
             need(len(named) == 1, f"{tool} names no pin: {opened}")
             pins[tool].add(named[0])

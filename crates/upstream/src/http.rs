@@ -16,7 +16,7 @@ mod owned;
 mod pages;
 pub(crate) mod plan;
 mod reach;
-mod reconcile;
+pub(crate) mod reconcile;
 mod send;
 mod service;
 mod style;

@@ -8,6 +8,7 @@
 //! | `follow`, `shelf` | the list of a server, kept up to date in a catalog; which of the tools can be there |
 //! | `import` | servers that another client knows, as entries |
 //! | `tool`, `exchange` | the whole call on one screen, and its attempts |
+//! | `reconcile` | the look-up of a call whose answer was lost |
 //! | `answer`, `fault`, `trouble` | what came back, and what went wrong |
 //! | `reach`, `pool`, `connection`, `client` | connections, one a user |
 //! | `offers` | resources, prompts and completions |
@@ -30,6 +31,7 @@ mod offers;
 pub mod pins;
 mod pool;
 mod reach;
+mod reconcile;
 mod server;
 pub(crate) mod shelf;
 mod talk;

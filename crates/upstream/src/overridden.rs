@@ -5,7 +5,8 @@ use std::sync::Arc;
 use countersign::{
     Arguments, BoxFuture, CallContext, DryRun, DynTool, Question, Reconciled, Reply, ToolError,
 };
-use countersign_contract::{ToolName, ToolSpec};
+use countersign_contract::{Source, ToolName, ToolSpec};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::declare::{self, Undeclared};
@@ -90,6 +91,10 @@ impl DynTool for Overridden {
 
     fn dry_run(&self) -> DryRun {
         self.tool.dry_run()
+    }
+
+    fn fixed_sources(&self, at: Timestamp) -> Vec<Source> {
+        self.tool.fixed_sources(at)
     }
 
     fn call<'a>(

@@ -252,6 +252,42 @@ fn unknown_members_and_bare_secrets_are_refused() {
     );
 }
 
+/// A17, A20: the look-up of a tool of an MCP server is checked before it is needed: another tool of the same server, which is known to read.
+#[test]
+fn a_look_up_over_mcp_is_checked() {
+    let files = "[[upstream]]\nname = 'files'\nkind = 'mcp'\ncommand = ['files']\n\
+                 [[upstream]]\nname = 'crm'\nbase_url = 'https://crm.example.com'\n";
+    let put = |rest: &str| {
+        let put = "[[tool]]\nname = 'files.put'\nrecovery.reconcile.grace_seconds = 1\n";
+        complaints(&format!("{files}{put}{rest}"))
+    };
+    let reads = "[[tool]]\nname = 'files.find'\neffect = 'read'\n";
+    let arguments = "reconcile.arguments = { key = '{idempotency_key}', most = 1 }\n";
+    let whole = format!("reconcile.tool = 'files.find'\n{arguments}{reads}");
+    assert_eq!(put(&whole), "");
+    insta::assert_snapshot!(put(""), @"tool[0].reconcile: say which tool of the server looks a lost call up: add reconcile.tool");
+    insta::assert_snapshot!(put("reconcile.found = 'x'\nreconcile.request = { method = 'GET', path = '/x' }\n"), @r#"
+    tool[0].reconcile.request: it is not for a tool of an MCP server; use tool and arguments
+    tool[0].reconcile.found: "x" is not a JSON pointer; it has to start with /
+    tool[0].reconcile.tool: say which tool of the server looks a lost call up
+    "#);
+    insta::assert_snapshot!(put("reconcile = { tool = 'files.find', arguments = { key = '{x' } }\n"), @r#"
+    tool[0].reconcile.arguments.key: a { or } has no partner; write {name}
+    tool[0].reconcile.tool: confirm that files.find changes nothing: add effect = "read" to it
+    "#);
+    for other in ["crm.find", "files.put"] {
+        let text = put(&format!("reconcile.tool = '{other}'\n"));
+        let expected = format!("{other:?} is no other tool of the same MCP server");
+        assert!(text.starts_with("tool[0].reconcile.tool: "), "{text}");
+        assert!(text.contains(&expected), "{text}");
+    }
+    let unused = "[[tool]]\nname = 'files.put'\nreconcile.tool = 'files.find'\n";
+    insta::assert_snapshot!(complaints(&format!("{files}{unused}{reads}")), @"tool[0].reconcile: it is not used without recovery.reconcile");
+    let http = "[[tool]]\nname = 'crm.put'\nupstream = 'crm'\ndescription = 'x'\n\
+                recovery.reconcile.grace_seconds = 1\nreconcile.tool = 'files.find'\n";
+    insta::assert_snapshot!(complaints(&format!("{files}{http}")), @"tool[0].reconcile.tool: it is for a tool of an MCP server; use request");
+}
+
 /// B14: a hidden argument is shown nowhere: not in the schema, not as required, not in examples.
 #[test]
 fn hidden_arguments_are_not_shown() {

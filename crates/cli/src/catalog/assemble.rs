@@ -18,6 +18,8 @@ use countersign_upstream::manifest::{Manifest, ToolEntry};
 use countersign_upstream::mcp::pins::Pins;
 use countersign_upstream::overridden::overridden;
 
+use crate::config::parts::binder_limits;
+
 /// The tools of a configuration, ready to be called.
 pub(crate) struct Assembled {
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
@@ -59,7 +61,7 @@ pub(crate) fn ready(loaded: &Loaded, before: Option<&Upstreams>) -> Result<Assem
 
 /// Builds a catalog of these tools. Fails if one of them conflicts with the others.
 pub(crate) fn catalog(loaded: &Loaded, tools: Vec<Arc<dyn DynTool>>) -> Result<Catalog, Mistakes> {
-    let mut builder = Catalog::builder();
+    let mut builder = Catalog::builder().limits(binder_limits(&loaded.config().binder));
     for tool in tools {
         let name = tool.spec().name.as_str();
         if Own::named(name).is_some() || Own::named(&alias(&tool.spec().name)).is_some() {

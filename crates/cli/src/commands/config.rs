@@ -43,11 +43,11 @@ struct Show {
 
 /// Write the JSON Schema of countersign.toml, for editors
 ///
-/// Many editors use the schema if the first line of the file is #:schema config.schema.json
+/// Many editors use the schema if the first line of the file is #:schema ./countersign.schema.json
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  countersign config schema > config.schema.json")]
+  countersign config schema > countersign.schema.json")]
 struct Schema {}
 
 impl ConfigCommand {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use countersign_config::starter::{self, Answers, Extent};
 use countersign_config::value::{Listen, StoreAddress, WebUrl};
-use countersign_config::{Document, FILE_NAME};
+use countersign_config::{Document, FILE_NAME, schema};
 use serde_json::json;
 
 use crate::answer::write_json;
@@ -19,7 +19,8 @@ use crate::terminal::Terminal;
 
 /// Create a countersign.toml with the usual settings, each explained
 ///
-/// Asks a few questions; Enter takes the default. With --yes it asks nothing. An existing file is never overwritten.
+/// Asks a few questions; Enter takes the default. With --yes it asks nothing. An existing file is never overwritten. The
+/// JSON Schema is written beside it, as countersign.schema.json: editors complete and check the file with it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -104,8 +105,10 @@ impl Init {
         let text = starter::text(&answers, extent);
         Document::parse(&path, &text).map_err(config::wrong)?;
         write_new(&path, &text)?;
+        let schema = write_schema(&path)?;
         if terminal.is_for_programs() {
-            write_json(terminal, &json!({"file": path.display().to_string()}))?;
+            let (file, schema) = (path.display().to_string(), schema.display().to_string());
+            write_json(terminal, &json!({"file": file, "schema": schema}))?;
             return Ok(Exit::Ok);
         }
         terminal.say(format_args!("ok: {} created", path.display()))?;
@@ -214,6 +217,17 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
         let context = format!("cannot write {}", path.display());
         anyhow::Error::new(error).context(context).into()
     })
+}
+
+/// Writes the schema beside the file, where editors look for it. It is made by the program, so one of an earlier version is replaced.
+fn write_schema(file: &Path) -> Result<PathBuf, Failure> {
+    let path = file.with_file_name(schema::FILE_NAME);
+    let written = std::fs::write(&path, schema::text());
+    written.map_err(|error| {
+        let context = format!("cannot write {}", path.display());
+        Failure::from(anyhow::Error::new(error).context(context))
+    })?;
+    Ok(path)
 }
 
 fn is_there(path: &Path) -> Failure {

@@ -8,9 +8,10 @@ use countersign::approve;
 use countersign::ledger::Binding;
 use countersign::pattern::ToolPattern;
 use countersign::retention::RetentionPlan;
+use countersign_args::Limits;
 use countersign_config::sections::{
-    Approvals, CatalogView, Facade, LogFormat, Mcp, Postgres, Profile, Results, Retention, Semconv,
-    Server, Shop, Sqlite, Telemetry,
+    Approvals, Binder, CatalogView, Facade, LogFormat, Mcp, Postgres, Profile, Results, Retention,
+    Semconv, Server, Shop, Sqlite, Telemetry,
 };
 use countersign_config::value::NamePattern;
 use countersign_config::{Config, value};
@@ -166,6 +167,36 @@ pub(crate) fn approval_limits(approvals: &Approvals) -> approve::Limits {
         waiting_max: *waiting_max,
         waiting_per_user_max: *waiting_per_user_max,
         cool_down: cool_down.duration(),
+    }
+}
+
+/// The limits on the arguments of a call.
+pub(crate) fn binder_limits(binder: &Binder) -> Limits {
+    let Binder {
+        raw_bytes_max,
+        depth_max,
+        nodes_max,
+        candidates_max,
+        decode_nesting_max,
+        lookahead_bytes_max,
+        lookaheads_max,
+        union_attempts_per_node_max,
+        issues_max,
+        number_digits_max,
+        members_max,
+    } = binder;
+    Limits {
+        raw_bytes_max: *raw_bytes_max,
+        depth_max: *depth_max,
+        nodes_max: *nodes_max,
+        candidates_max: *candidates_max,
+        decode_nesting_max: *decode_nesting_max,
+        lookahead_bytes_max: *lookahead_bytes_max,
+        lookaheads_max: *lookaheads_max,
+        union_attempts_per_node_max: *union_attempts_per_node_max,
+        issues_max: *issues_max,
+        number_digits_max: *number_digits_max,
+        members_max: *members_max,
     }
 }
 

@@ -128,7 +128,7 @@ async fn page(
     let until = age.and_then(|(_, hours)| now.checked_sub(SignedDuration::from_hours(*hours)).ok());
     let until = until.map(|until| until.to_string()).unwrap_or_default();
     let limit = LISTED.to_string();
-    let query = query(&[
+    let asked = query(&[
         ("state", "in_doubt"),
         ("limit", &limit),
         ("tool", &filter.tool),
@@ -136,7 +136,7 @@ async fn page(
         ("until", &until),
         ("cursor", cursor.unwrap_or_default()),
     ]);
-    let path = format!("/v1/claims?{query}");
+    let path = format!("/v1/claims?{asked}");
     let mut listed: Listed = visit.get_as_operator(&path).await?;
     for doubt in &mut listed.claims {
         doubt.moment = shown::moment(&doubt.claimed_at);

@@ -12,6 +12,7 @@ use super::Executor;
 use super::record::Recorded;
 use super::trail::Facts;
 use crate::authorize::Ruled;
+use crate::catalog::Entry;
 use crate::context::Notes;
 use crate::scribe::{CallDraft, Draft, Entropy};
 
@@ -78,6 +79,7 @@ impl Executor {
             }
         };
         let (raw, arguments) = kept_arguments(facts);
+        let entry = facts.entry.as_deref();
         CallDraft {
             id: parts.ids.snapshot_id(),
             kind,
@@ -87,7 +89,7 @@ impl Executor {
             principal: facts.principal.clone(),
             keys: keys.clone(),
             entropy: self.entropy(),
-            definition: facts.entry.as_ref().map(|entry| entry.digest()),
+            definition: entry.map(Entry::digest),
             build: parts.build.clone(),
             circumstances: facts.circumstances.clone(),
             is_id_chosen: facts.is_id_chosen,
@@ -103,7 +105,7 @@ impl Executor {
             rules: Vec::new(),
             inherited: BTreeMap::new(),
             links: Vec::new(),
-            sources: Vec::new(),
+            sources: entry.map_or_else(Vec::new, |entry| self.fixed_sources(entry, facts.at)),
             act: with_rules(self.played_from(facts.order), &facts.ruled),
             key: facts.key.clone(),
             retention,

@@ -4,8 +4,8 @@
 //! an answer, there is the intent: a process died during the effect, and the claim's recovery decides what is done
 //! about it.
 
-use countersign_contract::{ErrorBody, RecordKind};
-use serde_json::json;
+use countersign_contract::{ErrorBody, RecordKind, Source};
+use serde_json::{Value, json};
 
 use super::bind::KeyedCall;
 use super::claim::Claimed;
@@ -29,20 +29,23 @@ impl Executor {
         }
         let behaviour = &claimed.entry.spec().behaviour;
         let request_id = trail.recorded_id(&claimed.keys);
+        let at = parts.clock.now();
+        let mut about = json!({
+            "event": "intent",
+            "tool": claim.scope.tool.as_str(),
+            "tool_digest": claimed.entry.digest().to_string(),
+            "key": claim.scope.key.to_string(),
+            "attempt": claim.attempt,
+            "arguments": Hex(&key.fingerprint.whole).to_string(),
+            "request_id": request_id,
+        });
+        name_sources(&mut about, &self.fixed_sources(&claimed.entry, at));
         let act = Act {
             kind: RecordKind::Intent,
-            at: parts.clock.now(),
+            at,
             user_id: claim.scope.user_id.clone(),
             actor: Some(trail.facts.principal.actor.clone()),
-            about: json!({
-                "event": "intent",
-                "tool": claim.scope.tool.as_str(),
-                "tool_digest": claimed.entry.digest().to_string(),
-                "key": claim.scope.key.to_string(),
-                "attempt": claim.attempt,
-                "arguments": Hex(&key.fingerprint.whole).to_string(),
-                "request_id": request_id,
-            }),
+            about,
             retention: behaviour.retention,
         };
         let entry = act.entry_of_call(
@@ -58,5 +61,15 @@ impl Executor {
             let body: ErrorBody = store_fault(&error);
             claimed.barred.get_or_insert(body);
         }
+    }
+}
+
+/// Adds the tool's fixed sources to an event within a call, if there are any. They are names and digests of
+/// definitions, so the permanent record may hold them.
+pub(super) fn name_sources(about: &mut Value, sources: &[Source]) {
+    if !sources.is_empty()
+        && let Some(members) = about.as_object_mut()
+    {
+        members.insert("sources".to_owned(), json!(sources));
     }
 }

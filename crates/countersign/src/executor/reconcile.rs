@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::claim::Claimed;
 use super::guarded;
+use super::intent::name_sources;
 use super::stop::Stop;
 use super::{Executor, store_fault};
 use crate::ledger::{Claim, Commit, KeyChange, Outcome, SpendChange, SpendEnd};
@@ -75,18 +76,21 @@ impl Executor {
     /// faster.
     async fn release_lost(&self, claimed: &Claimed, claim: &Claim) -> Result<(), Stop> {
         let parts = &self.parts;
+        let at = parts.clock.now();
+        let mut about = json!({
+            "event": "reconciled",
+            "happened": false,
+            "tool": claim.scope.tool.as_str(),
+            "key": claim.scope.key.to_string(),
+            "attempt": claim.attempt,
+        });
+        name_sources(&mut about, &self.fixed_sources(&claimed.entry, at));
         let act = Act {
             kind: RecordKind::Resolution,
-            at: parts.clock.now(),
+            at,
             user_id: claim.scope.user_id.clone(),
             actor: None,
-            about: json!({
-                "event": "reconciled",
-                "happened": false,
-                "tool": claim.scope.tool.as_str(),
-                "key": claim.scope.key.to_string(),
-                "attempt": claim.attempt,
-            }),
+            about,
             retention: Retention::Standard,
         };
         let reserved = parts.store.reserved(claim).await;

@@ -106,6 +106,8 @@ impl Executor {
         reply.dry_run = trail.record.dry_run;
         let id = self.parts.ids.snapshot_id();
         let mut notes = done.notes;
+        let fixed = self.fixed_sources(entry, at);
+        let sources: Vec<Source> = fixed.into_iter().chain(sources).collect();
         notes.sources.clone_from(&sources);
         reply.evidence = self.evidence(entry, &id, sources, at, trail);
         Recorded {
@@ -118,6 +120,14 @@ impl Executor {
             durability: durability_of(behaviour, verdict, trail),
             is_repeatable: may_repeat(claimed, verdict),
             ended: done.ended,
+        }
+    }
+
+    /// The sources that every record of a tool names. None of them counts where a recording answers in the tool's place.
+    pub(super) fn fixed_sources(&self, entry: &Entry, at: Timestamp) -> Vec<Source> {
+        match &self.parts.player {
+            Some(_) => Vec::new(),
+            None => entry.tool().fixed_sources(at),
         }
     }
 

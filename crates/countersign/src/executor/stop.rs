@@ -2,7 +2,9 @@
 
 use countersign_contract::evidence::Link;
 use countersign_contract::freshness::Freshness;
-use countersign_contract::{Digest, ErrorBody, Evidence, Language, RecordKind, ReplyEnvelope};
+use countersign_contract::{
+    Digest, ErrorBody, Evidence, Language, RecordKind, ReplyEnvelope, Source,
+};
 use countersign_evidence::tree::leaf_hash;
 use jiff::Timestamp;
 
@@ -71,7 +73,7 @@ impl Executor {
             trail.record.snapshot_id = Some(id.clone());
             reply.evidence = Some(Evidence {
                 snapshot_id: id.clone(),
-                sources: Vec::new(),
+                sources: self.sources_of_refusal(&trail),
                 checkpoint: parts.newest.get(),
             });
         }
@@ -91,6 +93,13 @@ impl Executor {
         }
         self.tell(closing, &reply);
         reply
+    }
+
+    /// The tool's fixed sources, for the reply to a refused call. A caller whom the policy has not let through is told
+    /// none of them; the record names them all the same.
+    fn sources_of_refusal(&self, trail: &Trail) -> Vec<Source> {
+        let entry = trail.facts.entry.as_ref().filter(|_| trail.is_admitted);
+        entry.map_or_else(Vec::new, |entry| self.fixed_sources(entry, trail.facts.at))
     }
 
     /// The answer of an earlier call with the same key.

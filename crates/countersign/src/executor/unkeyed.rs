@@ -142,7 +142,10 @@ pub(super) fn without_again(
     raw: &str,
     reading: &Reading,
 ) -> Option<(String, Option<String>)> {
-    let binder = entry.again.get_or_init(|| again::binder(entry.spec()));
+    let binder = entry.again.get_or_init(|| {
+        let binder = again::binder(entry.spec())?;
+        Some(binder.with_limits(*entry.binder.limits()))
+    });
     let binder = binder.as_ref()?;
     let bound = binder.bind_with(raw, reading);
     let arguments = bound.arguments.filter(|_| bound.status.is_executable())?;

@@ -4,9 +4,11 @@ use countersign::clock::ManualClock;
 use countersign::contract::evidence::Payload;
 use countersign::contract::parameter::Sensitivity;
 use countersign::contract::tool::EvidenceRule;
-use countersign::contract::{Digest, Input, Parameter, SnapshotId, ValueKind};
+use countersign::contract::{
+    Digest, ErrorCode, Input, Parameter, RecordKind, SnapshotId, ValueKind,
+};
 use countersign::ids::SequentialIds;
-use countersign::ledger::{MemoryStore, StoredRecord};
+use countersign::ledger::{Log, LogQuery, MemoryStore, StoredRecord};
 use countersign::rules::Rules;
 use countersign::vault::Vault;
 use countersign::{Principal, ToolError};
@@ -88,6 +90,110 @@ async fn every_call_leaves_one_record() {
     assert_eq!(repeat.0, first.1, "a repeat has the evidence of the first");
     for (named, kept) in names {
         assert_eq!(named, kept);
+    }
+}
+
+/// A9, A22: a tool's fixed sources are named by every record of it, whatever becomes of the call, and before the effect by
+/// the intent. The reply names them too, unless the caller was refused before the policy let the call through.
+#[tokio::test]
+async fn every_record_names_the_fixed_sources() {
+    const PIN: &str = "sha256:00";
+    let probe = Probe::external("a.make")
+        .pinned(PIN)
+        .input(Input::parameters([Parameter::new(
+            "then",
+            ValueKind::String,
+            "",
+        )]))
+        .body(|_, arguments| {
+            Box::pin(async move {
+                match arguments["then"].as_str() {
+                    Some("work") => Ok(json!("done").into()),
+                    Some("refuse") => Err(ToolError::not_found("there is none")),
+                    _ => Err(ToolError::new(ErrorCode::UpstreamError, "lost")),
+                }
+            })
+        });
+    let world = World::logging([probe]);
+    let told = |reply: &Value| {
+        let sources = reply["evidence"]["sources"].as_array();
+        let own = sources
+            .into_iter()
+            .flatten()
+            .filter(|source| source["type"] == "pin");
+        own.map(|source| source["hash"].clone()).collect::<Vec<_>>()
+    };
+    for (arguments, envelope, code, is_told) in [
+        (
+            json!({"then": "work"}),
+            json!({"idempotency_key": "a"}),
+            "",
+            true,
+        ),
+        (
+            json!({"then": "work"}),
+            json!({"idempotency_key": "a"}),
+            "",
+            true,
+        ),
+        (
+            json!({"then": "refuse"}),
+            json!({"idempotency_key": "b"}),
+            "NOT_FOUND",
+            true,
+        ),
+        (
+            json!({"then": "lose"}),
+            json!({"idempotency_key": "c"}),
+            "UPSTREAM_ERROR",
+            true,
+        ),
+        (
+            json!({"then": "lose"}),
+            json!({"idempotency_key": "c"}),
+            "CONFLICT",
+            true,
+        ),
+        (json!({"then": "work"}), json!({"dry_run": true}), "", true),
+        (json!({}), json!({}), "INVALID_ARGUMENT", true),
+        (
+            json!({"then": "work"}),
+            json!({"locale": "?"}),
+            "INVALID_ARGUMENT",
+            false,
+        ),
+    ] {
+        let before = world.log().await.len();
+        let reply = world.send("a.make", &arguments, &envelope).await;
+        let is_ok = reply["error"]["code"].as_str().unwrap_or_default() == code;
+        assert!(is_ok, "{code}: {reply:#}");
+        let expected = if is_told {
+            vec![json!(PIN)]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(told(&reply), expected, "{arguments} {envelope}");
+        let log = world.log().await;
+        assert_eq!(log.len(), before + 1, "{arguments} {envelope}");
+        let (payload, _) = open(&world, &log.last().unwrap().1).await;
+        let kept: Vec<_> = payload
+            .sources
+            .iter()
+            .map(|own| own.hash.as_str())
+            .collect();
+        assert_eq!(kept, [PIN], "{arguments} {envelope}");
+    }
+    let query = LogQuery {
+        kind: Some(RecordKind::Intent),
+        limit: 10,
+        ..LogQuery::default()
+    };
+    let intents = Log::records(&*world.store, &query).await.unwrap();
+    assert_eq!(intents.len(), 3);
+    for row in intents {
+        let stored = world.store.record(&row.id).await.unwrap().unwrap();
+        let leaf: Value = serde_json::from_slice(&stored.leaf).unwrap();
+        assert_eq!(leaf["act"]["sources"][0]["hash"], PIN, "{leaf:#}");
     }
 }
 

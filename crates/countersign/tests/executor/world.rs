@@ -7,7 +7,7 @@ use countersign::approve::{StoredApprovals, Wanted};
 use countersign::clock::ManualClock;
 use countersign::contract::tool::{Behaviour, Confirmation, EvidenceRule, KeyRule};
 use countersign::contract::{
-    Approval, Effect, Input, RecordKind, RequestEnvelope, ToolName, ToolSpec,
+    Approval, Effect, Input, RecordKind, RequestEnvelope, Source, ToolName, ToolSpec,
 };
 use countersign::executor::ExecutorBuilder;
 use countersign::ids::SequentialIds;
@@ -18,6 +18,7 @@ use countersign::{
 };
 use countersign_evidence::seal::MasterKey;
 use countersign_testkit::faulty::{FaultyStore, Op, When};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
@@ -33,6 +34,7 @@ pub(crate) struct Probe {
     body: Option<Body>,
     finder: Option<Finder>,
     asker: Option<Asker>,
+    fixed: Option<&'static str>,
 }
 
 impl Probe {
@@ -47,6 +49,7 @@ impl Probe {
             body: None,
             finder: None,
             asker: None,
+            fixed: None,
         }
     }
 
@@ -73,6 +76,12 @@ impl Probe {
 
     pub(crate) fn proved(self) -> Self {
         self.with(|behaviour| behaviour.evidence = EvidenceRule::Required)
+    }
+
+    /// Sets the hash of the one source that every record of the tool names.
+    pub(crate) fn pinned(mut self, hash: &'static str) -> Self {
+        self.fixed = Some(hash);
+        self
     }
 
     pub(crate) fn simulating(mut self) -> Self {
@@ -136,6 +145,17 @@ impl DynTool for Probe {
 
     fn dry_run(&self) -> DryRun {
         self.dry_run
+    }
+
+    fn fixed_sources(&self, at: Timestamp) -> Vec<Source> {
+        let fixed = self.fixed.into_iter();
+        let source = |hash: &str| Source {
+            kind: "pin".to_owned(),
+            name: "fixed".to_owned(),
+            hash: hash.to_owned(),
+            ts: at.to_string(),
+        };
+        fixed.map(source).collect()
     }
 
     fn call<'a>(

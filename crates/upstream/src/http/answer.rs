@@ -8,7 +8,7 @@ use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 use countersign::{Reply, ToolError};
 use serde_json::Value;
 
-use super::digits;
+use super::digits::{self, Digits};
 use super::send::{Answer, AnswerBody};
 use super::tool::HttpTool;
 use crate::manifest::{OnMismatch, ResponseFormat, ToolEntry};
@@ -35,6 +35,21 @@ pub(crate) struct Whose<'t> {
     pub(crate) bytes_max: u64,
     /// True if a call changes something.
     pub(crate) is_write: bool,
+}
+
+/// The value of an answer, and what became of the digits of its numbers.
+pub(crate) struct Read {
+    pub(crate) value: Value,
+    pub(crate) digits: Digits,
+}
+
+impl From<Value> for Read {
+    fn from(value: Value) -> Self {
+        Self {
+            value,
+            digits: Digits::default(),
+        }
+    }
 }
 
 /// Reason for which a successful answer cannot be read.
@@ -67,7 +82,9 @@ impl Reader {
         answer: &Answer,
         chosen: Option<&Filter>,
     ) -> Result<Reply, ToolError> {
-        let value = self.value(tool, answer)?;
+        let read = self.value(tool, answer)?;
+        let digits = read.as_ref().map(|it| it.digits).unwrap_or_default();
+        let value = read.map(|it| it.value);
         // An answer that is handed on whole is checked as the text that it is.
         let text = match &answer.body {
             AnswerBody::Whole(bytes) => std::str::from_utf8(bytes).ok(),
@@ -78,35 +95,8 @@ impl Reader {
         let ttl = answer.headers.get("countersign-ttl-seconds");
         let ttl = ttl.and_then(|value| value.to_str().ok()?.trim().parse().ok());
         reply.ttl_seconds = ttl;
-        self.tell_digits(tool.whose(), answer, &mut reply);
+        tell_digits(tool.whose(), digits, &mut reply);
         Ok(reply)
-    }
-
-    /// Adds a remark about numbers that are not handed on as they were written.
-    pub(crate) fn tell_digits(&self, whose: Whose<'_>, answer: &Answer, reply: &mut Reply) {
-        let AnswerBody::Whole(bytes) = &answer.body else {
-            return;
-        };
-        let Some(text) = std::str::from_utf8(bytes)
-            .ok()
-            .filter(|_| self.reads_json(answer))
-        else {
-            return;
-        };
-        let kept = digits::kept(text);
-        let upstream = whose.upstream;
-        let large = kept.has_text.then(|| Say::LargeIntegers {
-            upstream: upstream.to_owned(),
-        });
-        let rounded = kept.is_rounded.then(|| Say::Rounded {
-            upstream: upstream.to_owned(),
-        });
-        for (code, say) in [("INTEGER_AS_TEXT", large), ("NUMBER_ROUNDED", rounded)] {
-            let is_new = !reply.remarks.iter().any(|(told, _)| told == code);
-            if let Some(say) = say.filter(|_| is_new) {
-                reply.remarks.push((code.to_owned(), say.to_string()));
-            }
-        }
     }
 
     /// The reply that the value of an answer makes: the part that was asked for, checked against its schema. `text` is that of an
@@ -158,7 +148,7 @@ impl Reader {
         &self,
         tool: &HttpTool,
         answer: &Answer,
-    ) -> Result<Result<Value, Unusable>, ToolError> {
+    ) -> Result<Result<Read, Unusable>, ToolError> {
         let upstream = tool.service.name();
         let bytes = match &answer.body {
             AnswerBody::Whole(bytes) => bytes.as_slice(),
@@ -181,21 +171,23 @@ impl Reader {
         Ok(self.read(answer, bytes))
     }
 
-    fn read(&self, answer: &Answer, bytes: &[u8]) -> Result<Value, Unusable> {
+    fn read(&self, answer: &Answer, bytes: &[u8]) -> Result<Read, Unusable> {
         if bytes.trim_ascii().is_empty() && self.format != ResponseFormat::Text {
-            return Ok(Value::Null);
+            return Ok(Read::from(Value::Null));
         }
         let kind = answer.kind();
         let is_json = answer.is_json();
         let is_text = kind.starts_with("text/") || kind.contains("xml") || kind.contains("yaml");
         let json = || json_of(bytes);
-        let text = || Value::from(String::from_utf8_lossy(bytes));
+        let text = || Read::from(Value::from(String::from_utf8_lossy(bytes)));
         match self.format {
             ResponseFormat::Json => json(),
             ResponseFormat::Text => Ok(text()),
             ResponseFormat::Auto if is_json => json(),
             ResponseFormat::Auto if is_text => Ok(text()),
-            ResponseFormat::Base64 | ResponseFormat::Auto => Ok(STANDARD.encode(bytes).into()),
+            ResponseFormat::Base64 | ResponseFormat::Auto => {
+                Ok(Read::from(Value::from(STANDARD.encode(bytes))))
+            }
         }
     }
 
@@ -243,16 +235,36 @@ impl Reader {
     }
 }
 
-/// Reads JSON. Integers that no number of a reply holds become texts with their digits.
-fn json_of(bytes: &[u8]) -> Result<Value, Unusable> {
-    let value = serde_json::from_slice(bytes).map_err(|_| Unusable::NotJson)?;
-    let kept = std::str::from_utf8(bytes).map(digits::kept);
-    match kept {
-        Ok(kept) if kept.has_text => {
-            serde_json::from_str(&kept.text).map_err(|_| Unusable::NotJson)
+/// Adds a remark about numbers that are not handed on as they were written.
+pub(crate) fn tell_digits(whose: Whose<'_>, digits: Digits, reply: &mut Reply) {
+    let upstream = whose.upstream;
+    let large = digits.has_text.then(|| Say::LargeIntegers {
+        upstream: upstream.to_owned(),
+    });
+    let rounded = digits.is_rounded.then(|| Say::Rounded {
+        upstream: upstream.to_owned(),
+    });
+    for (code, say) in [("INTEGER_AS_TEXT", large), ("NUMBER_ROUNDED", rounded)] {
+        let is_new = !reply.remarks.iter().any(|(told, _)| told == code);
+        if let Some(say) = say.filter(|_| is_new) {
+            reply.remarks.push((code.to_owned(), say.to_string()));
         }
-        Ok(_) | Err(_) => Ok(value),
     }
+}
+
+/// Reads JSON. Integers that no number of a reply holds become texts with their digits.
+fn json_of(bytes: &[u8]) -> Result<Read, Unusable> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|_| Unusable::NotJson)?;
+    let Ok(kept) = std::str::from_utf8(bytes).map(digits::kept) else {
+        return Ok(Read::from(value));
+    };
+    let digits = kept.digits;
+    let value = if digits.has_text {
+        serde_json::from_str(&kept.text).map_err(|_| Unusable::NotJson)?
+    } else {
+        value
+    };
+    Ok(Read { value, digits })
 }
 
 /// Writes integers that no double holds as texts; true if there were any.

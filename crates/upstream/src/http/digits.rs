@@ -6,6 +6,12 @@ use std::borrow::Cow;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Kept<'t> {
     pub(crate) text: Cow<'t, str>,
+    pub(crate) digits: Digits,
+}
+
+/// Numbers of an answer that are not handed on as they were written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Digits {
     /// True if an integer is written as text.
     pub(crate) has_text: bool,
     /// True if a decimal number has digits that a double does not keep.
@@ -19,8 +25,7 @@ const DIGITS_MIN: usize = 16;
 pub(crate) fn kept(json: &str) -> Kept<'_> {
     let mut kept = Kept {
         text: Cow::Borrowed(json),
-        has_text: false,
-        is_rounded: false,
+        digits: Digits::default(),
     };
     if !has_long_run(json.as_bytes()) {
         return kept;
@@ -43,18 +48,18 @@ pub(crate) fn kept(json: &str) -> Kept<'_> {
         if is_string {
             written.push_str(token);
         } else if is_integer && !fits() {
-            kept.has_text = true;
+            kept.digits.has_text = true;
             written.push('"');
             written.push_str(token);
             written.push('"');
         } else {
-            kept.is_rounded |= !is_integer && is_rounded(token);
+            kept.digits.is_rounded |= !is_integer && is_rounded(token);
             written.push_str(token);
         }
         rest = behind;
     }
     written.push_str(rest);
-    if kept.has_text {
+    if kept.digits.has_text {
         kept.text = Cow::Owned(written);
     }
     kept
@@ -108,7 +113,7 @@ mod tests {
             let made = kept(json);
             assert_eq!(made.text, expected);
             assert_eq!(
-                (made.has_text, made.is_rounded),
+                (made.digits.has_text, made.digits.is_rounded),
                 (has_text, rounds),
                 "{json}"
             );

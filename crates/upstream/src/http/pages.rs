@@ -4,7 +4,7 @@ use countersign::{Reply, ToolError};
 use serde_json::Value;
 use url::Url;
 
-use super::answer::Unusable;
+use super::answer::{Read, Unusable, tell_digits};
 use super::plan::Prepared;
 use super::send::{Answer, Sending};
 use super::style::escape;
@@ -59,9 +59,12 @@ impl Pages {
             let answer = tool.service.send(sending).await?;
             pages += 1;
             bytes += answer.body.len();
-            tool.reader.tell_digits(tool.whose(), &answer, &mut told);
             let page = tool.reader.value(tool, &answer)?;
-            let mut page = page.map_err(|unusable| unusable.error(tool.whose()))?;
+            let Read {
+                value: mut page,
+                digits,
+            } = page.map_err(|unusable| unusable.error(tool.whose()))?;
+            tell_digits(tool.whose(), digits, &mut told);
             let next = match self.next(&page, &answer, tool) {
                 Next::At(next) => Some(next),
                 Next::Unnamed => None,

@@ -4,6 +4,7 @@ use countersign::{Arguments, CallContext, Reconciled, Reply, ToolError};
 use countersign_contract::tool::Recovery;
 use serde_json::Value;
 
+use super::answer::Reader;
 use super::identity::Purpose;
 use super::plan::Plan;
 use super::send::{Answer, AnswerBody, Sending};
@@ -27,7 +28,7 @@ pub(crate) enum Lookup {
 }
 
 /// The placeholder of the key that every attempt of a call has.
-const KEY: &str = "idempotency_key";
+pub(crate) const KEY: &str = "idempotency_key";
 
 impl Lookup {
     pub(crate) fn of(
@@ -45,6 +46,8 @@ impl Lookup {
             request: Some(request),
             found,
             absent,
+            tool: _,
+            arguments: _,
         }) = declared
         else {
             if entry.request.is_some() {
@@ -125,7 +128,7 @@ fn by_twin(tool: &HttpTool, answer: &Answer) -> Reconciled<Reply> {
         Some("did_not_happen") => Reconciled::DidNotHappen,
         Some("happened") => {
             let data = body.get_mut("data").map(Value::take).unwrap_or_default();
-            happened(tool, data)
+            happened(&tool.reader, data)
         }
         Some(_) | None => Reconciled::Unknown,
     }
@@ -138,23 +141,27 @@ fn by_look(tool: &HttpTool, answer: &Answer, found: &str, absent: &[u16]) -> Rec
     if !(200..300).contains(&answer.status) {
         return Reconciled::Unknown;
     }
-    let Some(mut body) = body_of(answer) else {
-        return Reconciled::Unknown;
-    };
+    match body_of(answer) {
+        Some(body) => found_in(body, found, &tool.reader),
+        None => Reconciled::Unknown,
+    }
+}
+
+/// Reads the answer to a declared look-up: the call happened if there is something at `found`.
+pub(crate) fn found_in(mut body: Value, found: &str, reader: &Reader) -> Reconciled<Reply> {
     match body.pointer_mut(found).map(Value::take) {
         None => Reconciled::Unknown,
         Some(Value::Null) => Reconciled::DidNotHappen,
-        Some(Value::Array(mut items)) if items.is_empty() => {
-            items.clear();
-            Reconciled::DidNotHappen
-        }
-        Some(Value::Array(items)) => happened(tool, items.into_iter().next().unwrap_or_default()),
-        Some(value) => happened(tool, value),
+        Some(Value::Array(items)) => match items.into_iter().next() {
+            Some(first) => happened(reader, first),
+            None => Reconciled::DidNotHappen,
+        },
+        Some(value) => happened(reader, value),
     }
 }
 
 /// Returns the answer that the call would have given. If the projection does not fit the look-up, the whole look-up is returned.
-fn happened(tool: &HttpTool, data: Value) -> Reconciled<Reply> {
-    let told = tool.reader.project(data.clone(), None).unwrap_or(data);
+fn happened(reader: &Reader, data: Value) -> Reconciled<Reply> {
+    let told = reader.project(data.clone(), None).unwrap_or(data);
     Reconciled::Happened(Reply::from(told))
 }

@@ -49,7 +49,15 @@ pub enum ToolFault {
         /// The cause.
         source: TemplateError,
     },
-    /// The filter is not valid. Usually it has a typing error, or a function that is not offered.
+    /// The look-up of a lost call cannot be made.
+    #[error("the look-up of {tool}: {why}")]
+    LookUp {
+        /// The tool.
+        tool: String,
+        /// The cause.
+        why: String,
+    },
+    /// The filter is not valid.
     #[error("the filter of {tool}: {source}")]
     Filter {
         /// The tool.

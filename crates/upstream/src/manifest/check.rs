@@ -160,7 +160,8 @@ fn entries(manifest: &Manifest, is_built_in: &dyn Fn(&str) -> bool, root: &mut C
         } else if manifest.server_of(&entry.name).is_some_and(|server| {
             server.prefix || !(tool.is_definition() || is_built_in(&entry.name))
         }) {
-            of_server(entry, &mut place);
+            of_server(entry, tool, &mut place);
+            look_up(entry, tool, manifest, &whole, &mut place);
         } else if !tool.is_definition() && !is_built_in(&entry.name) {
             let message = "no entry defines this tool: name its upstream, or correct the name";
             place.key("name").complain(message);
@@ -169,24 +170,63 @@ fn entries(manifest: &Manifest, is_built_in: &dyn Fn(&str) -> bool, root: &mut C
 }
 
 /// An entry about a tool that an MCP server defines: what belongs to HTTP would be ignored.
-fn of_server(entry: &ToolEntry, place: &mut Checker<'_>) {
+fn of_server(entry: &ToolEntry, tool: &ToolEntry, place: &mut Checker<'_>) {
     let said = [
         ("request", entry.request.is_some()),
         ("input", entry.input.is_some()),
         ("parameters", entry.parameters.is_some()),
         ("pagination", entry.pagination.is_some()),
-        ("reconcile", entry.reconcile.is_some()),
         ("version", entry.version.is_some()),
     ];
     for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
         let message = "it is not for a tool of an MCP server; leave it out";
         place.key(key).complain(message);
     }
-    if matches!(entry.recovery, Some(Recovery::Reconcile { .. })) {
-        let message = "an MCP server cannot be asked what became of a call; use operator, retry or downstream_key";
-        place.key("recovery").complain(message);
+    let reconciles = |tool: &ToolEntry| matches!(tool.recovery, Some(Recovery::Reconcile { .. }));
+    if reconciles(entry) && tool.reconcile.is_none() {
+        let message = "say which tool of the server looks a lost call up: add reconcile.tool";
+        place.key("reconcile").complain(message);
+    }
+    if entry.reconcile.is_some() && !reconciles(tool) {
+        let message = "it is not used without recovery.reconcile";
+        place.key("reconcile").complain(message);
     }
     errors(entry, place);
+}
+
+/// The look-up of a tool of an MCP server: a call of another tool of the same server that only reads.
+fn look_up(
+    entry: &ToolEntry,
+    tool: &ToolEntry,
+    manifest: &Manifest,
+    whole: &BTreeMap<String, ToolEntry>,
+    place: &mut Checker<'_>,
+) {
+    let Some(own) = &entry.reconcile else { return };
+    let mut place = place.key("reconcile");
+    if own.request.is_some() {
+        let message = "it is not for a tool of an MCP server; use tool and arguments";
+        place.key("request").complain(message);
+    }
+    place.key("found").pointer(&own.found);
+    for (name, value) in &own.arguments {
+        if let Some(Err(error)) = value.as_str().map(super::Template::parse) {
+            place.key("arguments").key(name).complain(error.to_string());
+        }
+    }
+    let Some(name) = &own.tool else {
+        let message = "say which tool of the server looks a lost call up";
+        place.key("tool").complain(message);
+        return;
+    };
+    let server = |name: &str| manifest.server_of(name).map(|own| own.name.as_str());
+    if server(name) != server(&entry.name) || *name == tool.name {
+        let message = format!("{name:?} is no other tool of the same MCP server");
+        place.key("tool").complain(message);
+    } else if whole.get(name).and_then(|own| own.effect) != Some(Effect::Read) {
+        let message = format!("confirm that {name} changes nothing: add effect = \"read\" to it");
+        place.key("tool").complain(message);
+    }
 }
 
 fn tool_entry(tool: &ToolEntry, place: &mut Checker<'_>) {
@@ -303,6 +343,10 @@ fn recovery(tool: &ToolEntry, place: &mut Checker<'_>) {
         }
         Some(own) => {
             let mut place = place.key("reconcile");
+            if own.tool.is_some() || !own.arguments.is_empty() {
+                let message = "it is for a tool of an MCP server; use request";
+                place.key("tool").complain(message);
+            }
             if own.request.is_none() && tool.request.is_some() {
                 place
                     .key("request")

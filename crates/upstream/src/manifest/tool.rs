@@ -364,6 +364,14 @@ pub struct ReconcileEntry {
     /// was written for Countersign, and its twin is asked: `POST {base_url}/tools/{name}/reconcile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestEntry>,
+    /// Tool that looks the call up, for a tool of an MCP server: another one of the same server, by its whole name such as
+    /// `crm.find_ticket`. It has to be approved, and an entry has to confirm that it reads: `effect = "read"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Arguments of `tool`. A text may name arguments of the call, and `{idempotency_key}`; one that is nothing but such a name has the
+    /// argument's own type. Other values are sent as they are.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub arguments: Map<String, Value>,
     /// JSON pointer to the thing that the call made. The call happened if there is a value that is not null and not an empty list; of
     /// a list the first item counts. The root if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -54,7 +54,7 @@ fn value(tool: &McpTool, result: CallToolResult) -> Result<Value, Unusable> {
 }
 
 /// The blocks of an answer as one text; `None` if one of them is something else.
-fn text_of(content: &[ContentBlock]) -> Option<String> {
+pub(super) fn text_of(content: &[ContentBlock]) -> Option<String> {
     let texts = content.iter().map(|block| match block {
         ContentBlock::Text(own) => Some(own.text.as_str()),
         _ => None,

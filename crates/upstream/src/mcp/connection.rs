@@ -122,14 +122,33 @@ impl Connection {
         Ok(Self::of(running, own, Some(wire), None, Self::no_lines()))
     }
 
-    /// Starts a child and connects to it. `own` is a variable of the user's own.
+    /// Starts a child and connects to it, in the newest era that it knows. `own` is a variable of the user's own.
     pub(super) async fn to_child(
         program: &Program,
         own: Option<(String, Secret)>,
         bytes_max: usize,
         behind: &Behind,
     ) -> Result<Self, Trouble> {
-        let started = program.start(own.as_ref());
+        let own = own.as_ref();
+        if let Some(opened) = Self::start(program, own, bytes_max, behind, newest()).await? {
+            return Ok(opened);
+        }
+        let older = ClientLifecycleMode::Initialize;
+        let opened = Self::start(program, own, bytes_max, behind, older).await?;
+        let other = "the server answered another question than it was asked";
+        opened.ok_or_else(|| Trouble::NoConnection(other.to_owned()))
+    }
+
+    /// Starts a child and connects to it. `None` if it read the question for the newest era only after that was given up, which is when it
+    /// took long to start: its answer to that question stands in the way of any other.
+    async fn start(
+        program: &Program,
+        own: Option<&(String, Secret)>,
+        bytes_max: usize,
+        behind: &Behind,
+        era: ClientLifecycleMode,
+    ) -> Result<Option<Self>, Trouble> {
+        let started = program.start(own);
         let (child, output, input) =
             started.map_err(|error| Trouble::NoConnection(error.to_string()))?;
         let line = (bytes_max, Arc::new(AtomicBool::new(false)));
@@ -138,16 +157,21 @@ impl Connection {
         let client = behind.client();
         let own = client.clone();
         let last_words = child.last_words();
-        let running = client.serve_with_lifecycle(transport, newest()).await;
-        let running = running.map_err(|error| match Trouble::from(error) {
-            Trouble::NoConnection(why) => {
-                let words = last_words.read();
-                let joint = if words.is_empty() { "" } else { "; it wrote: " };
-                Trouble::NoConnection(format!("{why}{joint}{words}"))
+        let running = match client.serve_with_lifecycle(transport, era).await {
+            Ok(running) => running,
+            Err(ClientInitializeError::ConflictInitResponseId(..)) => return Ok(None),
+            Err(error) => {
+                return Err(match Trouble::from(error) {
+                    Trouble::NoConnection(why) => {
+                        let words = last_words.read();
+                        let joint = if words.is_empty() { "" } else { "; it wrote: " };
+                        Trouble::NoConnection(format!("{why}{joint}{words}"))
+                    }
+                    other => other,
+                });
             }
-            other => other,
-        })?;
-        Ok(Self::of(running, own, None, Some(child), line))
+        };
+        Ok(Some(Self::of(running, own, None, Some(child), line)))
     }
 
     fn no_lines() -> (usize, Arc<AtomicBool>) {

@@ -327,7 +327,7 @@ impl Row {
             if own.is_some_and(|own| own.enabled == Some(false)) {
                 continue;
             }
-            let tool = McpTool::new(definition, own.cloned(), pin.digest, self.server.clone());
+            let tool = McpTool::new(definition, own.cloned(), pin, self.server.clone());
             let tool = tool.map(|tool| Arc::new(tool) as Arc<dyn DynTool>);
             let tool = tool.map_err(|error| error.to_string());
             all.push(Candidate::of(&definition.name, tool));

@@ -3,14 +3,19 @@
 use std::sync::Arc;
 
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource, Source, ToolSpec};
-use countersign::{Arguments, BoxFuture, CallContext, DryRun, DynTool, Reply, ToolError};
+use countersign::{
+    Arguments, BoxFuture, CallContext, DryRun, DynTool, Reconciled, Reply, ToolError,
+};
 use countersign_contract::Digest;
+use jiff::Timestamp;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::definition::Definition;
 use super::exchange::{Sending, TIMER_MAX};
+use super::pins::Pin;
+use super::reconcile::Lookup;
 use super::server::{Server, Standing};
 use super::trouble::Trouble;
 use super::{DEADLINE, VENDOR};
@@ -33,16 +38,17 @@ pub struct McpTool {
     plan: Plan,
     pub(super) faults: Faults,
     pub(super) reader: Reader,
+    lookup: Option<Lookup>,
     dry_run: DryRun,
     chooses: bool,
 }
 
 impl McpTool {
-    /// A tool, made from its approved definition and what an entry says on top of it. `pin` is the digest of the approved set.
+    /// A tool, made from its approved definition and what an entry says on top of it. `pin` is the approved set.
     pub fn new(
         definition: &Definition,
         said: Option<ToolEntry>,
-        pin: Digest,
+        pin: &Pin,
         server: Arc<Server>,
     ) -> Result<Self, ToolFault> {
         let mut entry = definition.entry(&server.entry);
@@ -63,13 +69,14 @@ impl McpTool {
             plan: Plan::of(&entry).map_err(path)?,
             faults: Faults::of(&entry),
             reader: Reader::of(&entry).map_err(filter)?,
+            lookup: Lookup::of(&entry, pin, &server.entry)?,
             dry_run: match entry.dry_run.unwrap_or_default() {
                 DryRunRule::Validate => DryRun::Validate,
                 DryRunRule::Simulate => DryRun::Simulate,
             },
             chooses: entry.response.as_ref().is_some_and(|it| it.select_by_model),
             definition: definition.clone(),
-            pin,
+            pin: pin.digest,
             server,
         })
     }
@@ -79,7 +86,26 @@ impl McpTool {
         // What cannot be asked for is refused before anything is sent.
         let chosen = chosen_by_model(self.chooses, arguments)?;
         self.compare(ctx).await?;
-        self.check_standing()?;
+        self.check_standing(self.spec.name.as_str(), &self.definition)?;
+        let mut meta = self.meta(ctx);
+        if let Some(key) = ctx.downstream_key() {
+            meta.insert(format!("{VENDOR}idempotency_key"), key.into());
+        }
+        let sending = Sending {
+            ctx,
+            tool: &self.definition.name,
+            arguments: self.values(ctx, arguments)?,
+            meta,
+            is_repeatable: declare::is_repeatable(&self.spec, ctx),
+            is_write: self.is_write(),
+        };
+        let mut sent = Credentials::default();
+        let result = self.server.send(&sending, &mut sent).await?;
+        answer::reply(self, result, &sent.secrets, chosen.as_ref())
+    }
+
+    /// The arguments that are sent. A number that the protocol would not carry whole is refused.
+    fn values(&self, ctx: &CallContext, arguments: &Arguments) -> Result<JsonObject, ToolError> {
         let mut bound = JsonObject::new();
         for (name, json) in self.plan.values(ctx, arguments)? {
             if let Some(digits) = digits::lost(json.get()) {
@@ -92,24 +118,35 @@ impl McpTool {
             let value = serde_json::from_str(json.get()).unwrap_or_default();
             bound.insert(name, value);
         }
+        Ok(bound)
+    }
+
+    /// Looks a lost call up with another tool of the server, as a read over the same connection. What cannot be read says nothing about
+    /// the call.
+    async fn look_up(
+        &self,
+        ctx: &CallContext,
+        arguments: &Arguments,
+    ) -> Result<Reconciled<Reply>, ToolError> {
+        let Some(lookup) = &self.lookup else {
+            return Ok(Reconciled::Unknown);
+        };
+        self.compare(ctx).await?;
+        self.check_standing(&lookup.definition.name, &lookup.definition)?;
+        let Some(asked) = lookup.arguments(ctx, &self.values(ctx, arguments)?) else {
+            return Ok(Reconciled::Unknown);
+        };
         let sending = Sending {
             ctx,
-            tool: &self.definition.name,
-            arguments: bound,
+            tool: &lookup.definition.name,
+            arguments: asked,
             meta: self.meta(ctx),
-            is_repeatable: declare::is_repeatable(&self.spec, ctx),
-            is_write: self.is_write(),
+            is_repeatable: true,
+            is_write: false,
         };
         let mut sent = Credentials::default();
         let result = self.server.send(&sending, &mut sent).await?;
-        let mut reply = answer::reply(self, result, &sent.secrets, chosen.as_ref())?;
-        reply.sources.push(Source {
-            kind: "mcp_pin".to_owned(),
-            name: self.server.name().to_owned(),
-            hash: self.pin.to_string(),
-            ts: ctx.now().to_string(),
-        });
-        Ok(reply)
+        Ok(lookup.read(result, &sent.secrets, &self.reader))
     }
 
     /// Has the server list its tools if it has not done so yet: nothing is called whose definition was not compared.
@@ -128,9 +165,9 @@ impl McpTool {
     }
 
     /// Refuses a call to a tool that is not the approved one any more.
-    fn check_standing(&self) -> Result<(), ToolError> {
-        let (tool, upstream) = (self.spec.name.to_string(), self.server.name().to_owned());
-        let (say, hint) = match self.server.standing(&self.definition) {
+    fn check_standing(&self, name: &str, definition: &Definition) -> Result<(), ToolError> {
+        let (tool, upstream) = (name.to_owned(), self.server.name().to_owned());
+        let (say, hint) = match self.server.standing(definition) {
             Standing::Approved => return Ok(()),
             Standing::Changed => {
                 let hint = Say::Approve {
@@ -145,7 +182,7 @@ impl McpTool {
         Err(ToolError::from(body.hint(hint)).without_effect())
     }
 
-    /// Builds the `_meta` member of a call: its trace, request id, deadline, dry run and idempotency key.
+    /// Builds the `_meta` member of a call: its trace, request id, deadline and dry run.
     fn meta(&self, ctx: &CallContext) -> JsonObject {
         let mut meta = JsonObject::new();
         let mut set = |name: &str, value: Value| drop(meta.insert(name.to_owned(), value));
@@ -161,9 +198,6 @@ impl McpTool {
         }
         if ctx.is_dry_run() {
             set(&format!("{VENDOR}dry_run"), true.into());
-        }
-        if let Some(key) = ctx.downstream_key() {
-            set(&format!("{VENDOR}idempotency_key"), key.into());
         }
         meta
     }
@@ -194,11 +228,28 @@ impl DynTool for McpTool {
         self.dry_run
     }
 
+    fn fixed_sources(&self, at: Timestamp) -> Vec<Source> {
+        vec![Source {
+            kind: "mcp_pin".to_owned(),
+            name: self.server.name().to_owned(),
+            hash: self.pin.to_string(),
+            ts: at.to_string(),
+        }]
+    }
+
     fn call<'a>(
         &'a self,
         ctx: &'a CallContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Reply, ToolError>> {
         Box::pin(async move { self.run(ctx, &arguments).await })
+    }
+
+    fn reconcile<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Reconciled<Reply>, ToolError>> {
+        Box::pin(async move { self.look_up(ctx, &arguments).await })
     }
 }

@@ -4,7 +4,7 @@ use countersign::cancel::Cancellation;
 use countersign::{Principal, ToolCall, progress};
 use countersign_testkit::patience::{until, within};
 use rustix::process::{Pid, test_kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{World, folder, plain, told};
 
@@ -63,16 +63,37 @@ async fn tools_of_a_child_are_called() {
     world.upstreams.close().await;
 }
 
-/// A22: the evidence of a call names the pin of the definitions that it rests on.
+/// A22: the evidence of a call names the pin of the definitions that it rests on, also if the call fails, is in doubt, times out, is
+/// refused, or meets a definition that waits for approval.
 #[tokio::test]
 async fn the_evidence_names_the_pin() {
-    let world = world("", "").await;
-    let reply = world.call("plain.say", r#"{"text": "x"}"#).await;
+    let world = world("", "timeouts.attempt_ms = 2000\n").await;
     let pin = world.upstreams.server("plain").unwrap().pin().unwrap();
-    let sources = reply.evidence.unwrap().sources;
-    let own = sources.iter().find(|source| source.kind == "mcp_pin");
-    let own = own.map(|source| (source.name.as_str(), source.hash.clone()));
-    assert_eq!(own, Some(("plain", pin.digest.to_string())));
+    let check = async |tool: &str, arguments: &str, key: &str, code: &str| {
+        let reply = world.call_of("ann", tool, arguments, Some(key)).await;
+        assert!(told(&reply).starts_with(code), "{}", told(&reply));
+        let sources = reply.evidence.unwrap().sources;
+        let own = sources.iter().filter(|source| source.kind == "mcp_pin");
+        let own: Vec<_> = own
+            .map(|own| (own.name.as_str(), own.hash.clone()))
+            .collect();
+        assert_eq!(
+            own,
+            [("plain", pin.digest.to_string())],
+            "{tool} {arguments}"
+        );
+    };
+    check("plain.say", r#"{"text": "x"}"#, "a", "ok ").await;
+    check("plain.fail", r#"{"text": "x"}"#, "b", "UPSTREAM_ERROR").await;
+    check("plain.order", r#"{"then": "die"}"#, "c", "UPSTREAM_ERROR").await;
+    check("plain.order", r#"{"then": "die"}"#, "c", "CONFLICT").await;
+    check("plain.order", r#"{"then": "hang"}"#, "d", "TIMEOUT").await;
+    check("plain.say", "{}", "e", "INVALID_ARGUMENT").await;
+    let other = json!({"name": "say", "description": "Other.", "inputSchema": {"type": "object"}});
+    std::fs::write(world.folder.path().join("tools"), other.to_string()).unwrap();
+    world.ask().await;
+    let changed = "UPSTREAM_ERROR: the definition of plain.say has changed";
+    check("plain.say", r#"{"text": "x"}"#, "f", changed).await;
     world.upstreams.close().await;
 }
 
@@ -159,6 +180,93 @@ async fn an_effect_without_an_answer_is_in_doubt() {
         assert_eq!(told(&reply), "ok \"done\" ");
         world.upstreams.close().await;
     }
+}
+
+/// An order that is looked up with the tool `find` of the same server.
+const LOOKED_UP: &str = "[[tool]]\nname = 'plain.order'\nrecovery.reconcile.grace_seconds = 0\n\
+    [tool.reconcile]\ntool = 'plain.find'\nfound = '/orders'\n\
+    arguments = { key = '{idempotency_key}', how = 'look {then}', most = 1 }\n\
+    [[tool]]\nname = 'plain.find'\neffect = 'read'\n";
+
+/// A definition of `find`.
+fn find(description: &str) -> String {
+    let text = json!({"type": "string"});
+    let arguments = json!({"key": text, "how": text, "most": {"type": "integer"}});
+    let input = json!({"type": "object", "properties": arguments, "required": ["key"]});
+    json!({"name": "find", "description": description, "inputSchema": input}).to_string()
+}
+
+/// A17, T8: a child dies around its effect, and another tool of the server is asked what became of the call: it happened, it did not, or
+/// nobody can tell. The look-up is a read: it has the key as an argument, and none of its own.
+#[tokio::test]
+async fn a_lost_call_is_looked_up_with_another_tool() {
+    let in_doubt = "CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]";
+    for (then, second, effects) in [
+        ("die", "ok {\"order\":0} ", 1),
+        ("fall", "ok \"done\" ", 1),
+        ("blind", in_doubt, 1),
+    ] {
+        let folder = folder();
+        std::fs::write(folder.path().join("tools"), find("Finds an order.")).unwrap();
+        let manifest = plain(folder.path(), "", &format!("{FAST}{LOOKED_UP}"));
+        let world = World::new(folder, &manifest).await;
+        let arguments = json!({ "then": then }).to_string();
+        let order = async || {
+            let reply = world.call_of("ann", "plain.order", &arguments, Some("k"));
+            told(&reply.await)
+        };
+        let first = order().await;
+        assert!(first.contains("was lost before its answer"), "{first}");
+        assert_eq!(order().await, second, "{then}");
+        assert_eq!(world.lines("effects").len(), effects, "{then}");
+        let asked = world.lines("asked");
+        let asked: Value = serde_json::from_str(&asked[0]).unwrap();
+        assert_eq!(asked["arguments"]["how"], format!("look {then}"));
+        assert_eq!(asked["arguments"]["most"], 1);
+        assert_eq!(asked["key"], Value::Null);
+        if then == "die" {
+            assert_eq!(asked["arguments"]["key"], world.lines("effects")[0]);
+            assert_eq!(order().await, second, "and it is the answer from now on");
+        }
+        world.upstreams.close().await;
+    }
+}
+
+/// A22: a look-up whose definition has changed is not asked, and the call stays in doubt; one that was never approved keeps the tool out.
+#[tokio::test]
+async fn a_look_up_is_held_to_its_pin() {
+    let folder = folder();
+    std::fs::write(folder.path().join("tools"), find("Finds an order.")).unwrap();
+    let manifest = plain(folder.path(), "", &format!("{FAST}{LOOKED_UP}"));
+    let world = World::new(folder, &manifest).await;
+    let order = async || {
+        let arguments = r#"{"then": "die"}"#;
+        let reply = world.call_of("ann", "plain.order", arguments, Some("k"));
+        told(&reply.await)
+    };
+    order().await;
+    let path = world.folder.path().join("tools");
+    std::fs::write(&path, find("Finds your keys.")).unwrap();
+    world.ask().await;
+    let doubted = order().await;
+    assert!(doubted.contains("in_doubt"), "{doubted}");
+    assert_eq!(world.lines("asked").len(), 0);
+    std::fs::write(&path, find("Finds an order.")).unwrap();
+    world.ask().await;
+    assert_eq!(order().await, "ok {\"order\":0} ");
+    world.upstreams.close().await;
+
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(world.folder.path().join("countersign.lock.json")).unwrap();
+    let world = World::new(world.folder, &manifest).await;
+    let names = world.names();
+    assert!(!names.contains(&"plain.order".to_owned()), "{names:?}");
+    let left_out = world.upstreams.server("plain").unwrap().state().left_out;
+    assert_eq!(
+        left_out[0].why,
+        "the look-up of plain.order: plain.find is not among the approved tools of plain"
+    );
+    world.upstreams.close().await;
 }
 
 /// A call that the entry says may be repeated is made again with its key, and a read as well.
@@ -252,6 +360,17 @@ async fn a_dead_server_blocks_neither_start_nor_list() {
     world.upstreams.close().await;
 }
 
+/// A child of an older era that takes longer to start than the question for the newest era waits, as one does that is downloaded first, is
+/// asked in its own era.
+#[tokio::test]
+async fn a_child_that_starts_late_is_listed() {
+    let world = world(", '--late'", "").await;
+    let state = world.upstreams.server("plain").unwrap().state();
+    assert_eq!(world.names().len(), 7, "{state:?}");
+    assert_eq!(world.lines("started").len(), 2);
+    world.upstreams.close().await;
+}
+
 /// A server that is silent for longer than the grace has no tools any more.
 #[tokio::test]
 async fn tools_stay_for_a_grace() {
@@ -270,24 +389,27 @@ async fn tools_stay_for_a_grace() {
     assert_eq!(world.names(), [""; 0]);
 }
 
-/// No child and no grandchild is left: after a close, after a drop, after one that died.
+/// No child and no grandchild is left after 50 cycles: after a close, after a drop, after one that died.
 #[tokio::test]
 async fn no_child_is_left() {
     let folder = folder();
     let manifest = plain(folder.path(), ", '--grandchild'", FAST);
     let mut world = World::new(folder, &manifest).await;
-    for round in 0..6 {
-        let user = format!("u{round}");
-        let reply = world
-            .call_of(&user, "plain.say", r#"{"text": "x"}"#, None)
-            .await;
-        assert!(reply.ok, "{reply:?}");
-        if round % 3 == 0 {
-            let reply = world
-                .call_of(&user, "plain.order", r#"{"then": "die"}"#, Some("k"))
-                .await;
-            assert!(!reply.ok, "{reply:?}");
-        }
+    // Ten users at a time have a child each: some die, and the rest is closed or dropped with its world.
+    for round in 0..5 {
+        let own = &world;
+        let users = (0..10).map(|user| async move {
+            let name = format!("u{user}");
+            let say = own.call_of(&name, "plain.say", r#"{"text": "x"}"#, None);
+            let reply = say.await;
+            assert!(reply.ok, "{reply:?}");
+            if user % 3 == 0 {
+                let die = own.call_of(&name, "plain.order", r#"{"then": "die"}"#, Some("k"));
+                let reply = die.await;
+                assert!(!reply.ok, "{reply:?}");
+            }
+        });
+        futures_util::future::join_all(users).await;
         if round % 2 == 0 {
             world.upstreams.close().await;
         }
@@ -295,7 +417,7 @@ async fn no_child_is_left() {
     }
     world.upstreams.close().await;
     let all = [world.lines("started"), world.lines("grandchildren")].concat();
-    assert!(all.len() >= 12, "{all:?}");
+    assert!(all.len() >= 100, "{all:?}");
     until(async || !all.iter().any(|pid| is_alive(pid))).await;
 }
 
@@ -328,6 +450,52 @@ async fn a_line_over_the_bound_is_an_error_at_once() {
         world.data("plain.say", r#"{"text": "hi"}"#).await,
         json!("hi")
     );
+    world.upstreams.close().await;
+}
+
+/// A8: a server's structured answer that breaks its own schema is told to do so, or a read fails, as the entry says. A call that changed
+/// something did so, and succeeds with the warning.
+#[tokio::test]
+async fn an_answer_that_breaks_its_schema_is_told() {
+    let folder = folder();
+    let lie = |name: &str| {
+        let any = json!({"type": "object", "additionalProperties": true});
+        let output =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        json!({"name": name, "description": "x", "inputSchema": any, "outputSchema": output})
+            .to_string()
+    };
+    let mut rest = FAST.to_owned();
+    let mut tools = Vec::new();
+    for (effect, rule) in [
+        ("read", "warn"),
+        ("read", "refuse"),
+        ("write", "warn"),
+        ("write", "refuse"),
+    ] {
+        let name = format!("lie_{effect}_{rule}");
+        rest.push_str(&format!(
+            "[[tool]]\nname = 'plain.{name}'\neffect = '{effect}'\nresponse.on_mismatch = '{rule}'\n"
+        ));
+        tools.push(lie(&name));
+    }
+    std::fs::write(folder.path().join("tools"), tools.join("\n")).unwrap();
+    let manifest = plain(folder.path(), "", &rest);
+    let world = World::new(folder, &manifest).await;
+    let refused = "UPSTREAM_ERROR: the answer of the upstream plain is not as declared";
+    let warned = "ok {\"n\":\"many\"} ANSWER_NOT_AS_DECLARED";
+    for (tool, expected) in [
+        ("plain.lie_read_warn", warned),
+        ("plain.lie_read_refuse", refused),
+        ("plain.lie_write_warn", warned),
+        ("plain.lie_write_refuse", warned),
+    ] {
+        let said = told(&world.call(tool, "{}").await);
+        assert!(said.starts_with(expected), "{tool}: {said}");
+        let true_one = told(&world.call(tool, r#"{"n": 3}"#).await);
+        assert_eq!(true_one, "ok {\"n\":3} ", "{tool}");
+    }
+    assert_eq!(world.lines("effects").len(), 8, "each was called once");
     world.upstreams.close().await;
 }
 

@@ -1,6 +1,6 @@
 """A server of FastMCP, as its documentation shows one."""
 
-from fastmcp import FastMCP
+from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from pydantic import BaseModel
 
@@ -27,6 +27,14 @@ def greet(name: str) -> str:
 def fail(why: str) -> str:
     """Fails."""
     raise ToolError(why)
+
+
+@server.tool(output_schema=None)
+async def steps(count: int, ctx: Context) -> str:
+    """Reports each step, and answers."""
+    for step in range(1, count + 1):
+        await ctx.report_progress(step, count, f"step {step}")
+    return "done"
 
 
 if __name__ == "__main__":

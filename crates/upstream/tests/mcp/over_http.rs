@@ -2,10 +2,14 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
+use countersign::cancel::Cancellation;
 use countersign::contract::RequestEnvelope;
-use countersign::{Principal, ToolCall};
-use countersign_testkit::patience::within;
+use countersign::{Principal, ToolCall, progress};
+use countersign_testkit::patience::{until, within};
+use futures_util::stream::{self, StreamExt as _};
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult,
@@ -189,6 +193,125 @@ async fn by_hand(act: impl Fn(&Value) -> Act + Send + Sync + 'static) -> Service
         answer(200, &message.to_string())
     })
     .await
+}
+
+/// A server by hand that reports once on a call and then keeps its stream open. The streams that are open, and the notifications that a call
+/// was given up.
+#[derive(Clone, Default)]
+struct Endless {
+    is_older: bool,
+    open: Arc<AtomicUsize>,
+    given_up: Arc<AtomicUsize>,
+}
+
+/// Counts an open stream for as long as it is there.
+struct Open(Arc<AtomicUsize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Endless {
+    async fn start(&self) -> String {
+        let own = self.clone();
+        let answer = move |body: Bytes| {
+            let own = own.clone();
+            async move { own.answer(&body) }
+        };
+        let router = axum::Router::new().route("/mcp", axum::routing::post(answer));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        format!("http://{address}/mcp")
+    }
+
+    fn answer(&self, body: &[u8]) -> http::Response<axum::body::Body> {
+        let message: Value = serde_json::from_slice(body).unwrap();
+        let status = |code: u16| http::Response::builder().status(code);
+        let result = match (message["method"].as_str().unwrap(), self.is_older) {
+            ("server/discover", false) => json!({
+                "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                "ttlMs": 0, "cacheScope": "private",
+            }),
+            ("server/discover", true) => {
+                return status(400).body(axum::body::Body::empty()).unwrap();
+            }
+            ("initialize", _) => json!({
+                "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "by hand", "version": "1"},
+            }),
+            ("tools/list", _) => json!({
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+                "tools": [{"name": "do", "inputSchema": {"type": "object"}}],
+            }),
+            ("tools/call", _) => return self.report(&message),
+            (method, _) => {
+                if method == "notifications/cancelled" {
+                    self.given_up.fetch_add(1, Ordering::SeqCst);
+                }
+                return status(202).body(axum::body::Body::empty()).unwrap();
+            }
+        };
+        let message = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        let body = axum::body::Body::from(message.to_string());
+        status(200)
+            .header("content-type", "application/json")
+            .body(body)
+            .unwrap()
+    }
+
+    /// A stream with one report, which does not end by itself.
+    fn report(&self, message: &Value) -> http::Response<axum::body::Body> {
+        let token = &message["params"]["_meta"]["progressToken"];
+        let report = json!({
+            "jsonrpc": "2.0", "method": "notifications/progress",
+            "params": {"progressToken": token, "progress": 1, "total": 2, "message": "begun"},
+        });
+        self.open.fetch_add(1, Ordering::SeqCst);
+        let open = Open(self.open.clone());
+        let first = stream::iter([Ok::<_, std::io::Error>(format!("data: {report}\n\n"))]);
+        let rest = stream::pending().map(move |never: String| {
+            let _kept = &open;
+            Ok(never)
+        });
+        http::Response::builder()
+            .header("content-type", "text/event-stream")
+            .body(axum::body::Body::from_stream(first.chain(rest)))
+            .unwrap()
+    }
+}
+
+/// A12: a caller who gives up closes the stream of the call at a server over HTTP; a server of an older era is also told so.
+#[tokio::test]
+async fn a_cancelled_call_closes_its_stream() {
+    for is_older in [false, true] {
+        let server = Endless {
+            is_older,
+            ..Endless::default()
+        };
+        let world = World::new(folder(), &manifest(&server.start().await, "")).await;
+        assert_eq!(world.names(), ["web.do"], "older: {is_older}");
+        let (sink, mut reports) = progress::channel();
+        let cancellation = Cancellation::new();
+        let call = ToolCall::new("web.do", "{}", Principal::user("ann"));
+        let call = call.extension(sink).cancellation(cancellation.clone());
+        let running = world.executor.execute(call);
+        let cancelled = async {
+            let report = within(reports.recv()).await.unwrap();
+            assert_eq!(report.message.as_deref(), Some("begun"));
+            assert_eq!(server.open.load(Ordering::SeqCst), 1);
+            cancellation.cancel();
+        };
+        let (reply, ()) = within(async { tokio::join!(running, cancelled) }).await;
+        assert!(told(&reply).starts_with("TIMEOUT"), "{}", told(&reply));
+        until(async || server.open.load(Ordering::SeqCst) == 0).await;
+        if is_older {
+            until(async || server.given_up.load(Ordering::SeqCst) == 1).await;
+        }
+        world.upstreams.close().await;
+    }
 }
 
 /// Reaction of a server to a call.

@@ -1,5 +1,6 @@
 //! Servers that are made with the libraries that most servers are made with: `FastMCP` in Python, and the SDK of TypeScript.
 
+use countersign::{Principal, ToolCall, progress};
 use serde_json::json;
 
 use crate::world::{World, folder, told};
@@ -47,9 +48,11 @@ async fn servers_of_the_usual_libraries_are_called() {
             "fast.add",
             "fast.fail",
             "fast.greet",
+            "fast.steps",
             "ts.add",
             "ts.fail",
-            "ts.greet"
+            "ts.greet",
+            "ts.steps"
         ],
         "{:?} {:?}",
         state("fast"),
@@ -72,6 +75,17 @@ async fn servers_of_the_usual_libraries_are_called() {
         assert!(told(&failed).starts_with(&expected), "{}", told(&failed));
         let quoted = &failed.error.as_ref().unwrap().details.extra["upstream_message"];
         assert!(quoted.as_str().unwrap().contains("no stock"), "{quoted}");
+        let (sink, mut reports) = progress::channel();
+        let name = format!("{server}.steps");
+        let call = ToolCall::new(name, r#"{"count": 2}"#, Principal::user("ann")).extension(sink);
+        let reply = world.executor.execute(call).await;
+        assert_eq!(told(&reply), "ok \"done\" ", "{server}");
+        let mut steps = Vec::new();
+        while let Ok(report) = reports.try_recv() {
+            steps.push((report.done, report.total, report.message));
+        }
+        let step = |done: f64| (done, Some(2.0), Some(format!("step {done}")));
+        assert_eq!(steps, [step(1.0), step(2.0)], "{server}");
     }
     world.upstreams.close().await;
 }

@@ -35,4 +35,17 @@ server.registerTool("fail", { description: "Fails.", inputSchema: { why: z.strin
   throw new Error(why);
 });
 
+server.registerTool(
+  "steps",
+  { description: "Reports each step, and answers.", inputSchema: { count: z.number() } },
+  async ({ count }, extra) => {
+    const progressToken = extra._meta?.progressToken;
+    for (let progress = 1; progress <= count; progress += 1) {
+      const params = { progressToken, progress, total: count, message: `step ${progress}` };
+      await extra.sendNotification({ method: "notifications/progress", params });
+    }
+    return { content: [{ type: "text", text: "done" }] };
+  },
+);
+
 await server.connect(new StdioServerTransport());

@@ -28,6 +28,14 @@ def note(name, line):
         file.write(line + "\n")
 
 
+def lines(name):
+    path = os.path.join(WORLD, name)
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:
+        return file.read().splitlines()
+
+
 def schema(**properties):
     return {"type": "object", "properties": properties, "required": list(properties)}
 
@@ -102,10 +110,23 @@ def call(params):
             error = {"code": "NOT_FOUND", "message": "m", "details": {"seen": [os.environ["TOKEN"]]}}
             return text(os.environ["TOKEN"], isError=True, structuredContent={"error": error})
         return text(arguments["text"], isError=True)
+    if name.startswith("lie"):
+        note("effects", name)
+        return text("", structuredContent={"n": arguments.get("n", "many")})
+    if name == "find":
+        note("asked", json.dumps({"arguments": arguments, "key": meta.get("dev.countersign/idempotency_key")}))
+        if arguments["how"] == "look blind":
+            return text("the index is being rebuilt", isError=True)
+        kept = lines("effects")
+        found = [{"order": kept.index(arguments["key"])}] if arguments["key"] in kept else []
+        return text(json.dumps({"orders": found}))
+    if name == "order" and arguments["then"] == "fall" and not lines("fallen"):
+        note("fallen", "before its effect")
+        os._exit(1)
     if name == "order":
         note("effects", meta.get("dev.countersign/idempotency_key", "no key"))
         then = arguments["then"]
-        if then == "die":
+        if then in ("die", "blind"):
             os._exit(1)
         if then == "hang":
             time.sleep(3600)
@@ -184,6 +205,9 @@ if __name__ == "__main__":
     note("started", str(os.getpid()))
     if "--broken" in sys.argv:
         sys.exit("the licence has expired" + os.environ.get("TOKEN", ""))
+    # Longer than the question for the newest era waits, but only once: what was downloaded is there the next time.
+    if "--late" in sys.argv and len(lines("started")) == 1:
+        time.sleep(11)
     # A grandchild, as a launcher such as npx has one: it has to end with the rest.
     if "--grandchild" in sys.argv and os.fork() == 0:
         note("grandchildren", str(os.getpid()))

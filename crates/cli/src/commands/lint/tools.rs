@@ -7,8 +7,8 @@ use countersign::catalog::Entry;
 use countersign_config::{Loaded, Mistakes};
 use countersign_upstream::Upstreams;
 use countersign_upstream::manifest::{SecretRef, Trust, Upstream, UpstreamKind};
-use countersign_upstream::mcp::pins::Pins;
-use countersign_upstream::mcp::tool_name;
+use countersign_upstream::mcp::pins::{Difference, Pins};
+use countersign_upstream::mcp::{Server, tool_name};
 
 use super::super::counted;
 use super::Findings;
@@ -124,16 +124,18 @@ fn server(loaded: &Loaded, upstream: &Upstream, key: &str, findings: &mut Findin
         return;
     };
     let config = loaded.config();
-    let is_confirmed = |tool: &str| {
-        let tool = tool_name(&upstream.prefix(), tool);
-        let mut said = config.tool.iter().filter(|entry| entry.name == tool);
+    let is_confirmed = |tool: &String| {
+        let mut said = config.tool.iter().filter(|entry| entry.name == *tool);
         said.any(|entry| entry.effect.is_some() || entry.enabled == Some(false))
     };
-    let guessed = pin.tools.keys().filter(|tool| !is_confirmed(tool)).count();
-    if guessed > 0 {
+    let names = pin.tools.keys();
+    let names = names.map(|tool| tool_name(&upstream.prefix(), tool));
+    let guessed: Vec<String> = names.filter(|tool| !is_confirmed(tool)).collect();
+    if !guessed.is_empty() {
         let message = format!(
-            "the effect of {} is not confirmed: each call to one of them counts as a write",
-            counted(guessed, "tool", "tools")
+            "the effect of {} is not confirmed, so each call counts as a write: {}",
+            counted(guessed.len(), "tool", "tools"),
+            guessed.join(", ")
         );
         let mut mistake = loaded.mistake(&format!("{key}.name"), message);
         mistake.expected = Some(format!(
@@ -160,7 +162,25 @@ fn is_secret(header: &str) -> bool {
     secrets.iter().any(|secret| name.contains(secret))
 }
 
-/// Looks whether each upstream can be reached.
+/// Warns about each tool that an MCP server lists in another way than it was approved.
+fn differences(loaded: &Loaded, server: &Server, key: &str, findings: &mut Findings) {
+    let state = server.state();
+    // Where nothing is approved, every tool would be new.
+    if state.pin.is_none() {
+        return;
+    }
+    for Difference { tool, change } in &state.differences {
+        let message = format!("{tool} is not as it was approved: {change}");
+        let mut mistake = loaded.mistake(key, message);
+        let name = server.name();
+        mistake.expected = Some(format!(
+            "an approval: `countersign upstreams diff {name}`, then `countersign upstreams approve {name}`"
+        ));
+        findings.warn(mistake);
+    }
+}
+
+/// Looks whether each upstream can be reached, and whether each MCP server lists what was approved.
 fn connect(loaded: &Loaded, upstreams: &Upstreams, findings: &mut Findings) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -169,9 +189,10 @@ fn connect(loaded: &Loaded, upstreams: &Upstreams, findings: &mut Findings) -> R
         if let Some(server) = upstreams.server(&upstream.name) {
             let listed = runtime.block_on(server.discover());
             runtime.block_on(server.close());
-            if let Err(error) = listed {
-                let key = format!("upstream[{place}].name");
-                findings.error(loaded.mistake(&key, error.to_string()));
+            let key = format!("upstream[{place}].name");
+            match listed {
+                Ok(_) => differences(loaded, server, &key, findings),
+                Err(error) => findings.error(loaded.mistake(&key, error.to_string())),
             }
         }
         let Some(service) = upstreams.service(&upstream.name) else {

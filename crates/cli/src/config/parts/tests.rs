@@ -17,6 +17,7 @@ fn built(text: &str) -> String {
     let binding = Binding::new("in_1".to_owned(), "m", key.verifying_key());
     let settings = settings(config);
     let limits = approval_limits(&config.approvals);
+    let binder = binder_limits(&config.binder);
     let retention = retention_plan(&config.retention);
     let sqlite = sqlite_options(&config.store.sqlite, binding);
     let postgres = postgres_options(&config.store.postgres, "postgres://db/x");
@@ -39,7 +40,7 @@ fn built(text: &str) -> String {
         config.sign_in,
     );
     format!(
-        "{settings:?} {limits:?} {retention:?} {sqlite:?} {postgres:?} {telemetry:?} {rules:?} {looked_at}"
+        "{settings:?} {limits:?} {binder:?} {retention:?} {sqlite:?} {postgres:?} {telemetry:?} {rules:?} {looked_at}"
     )
 }
 
@@ -236,6 +237,29 @@ const SETTINGS: &[(&str, &str, &str)] = &[
         "waiting_per_user_max: 9005",
     ),
     ("approvals.cool_down", "'9006s'", "cool_down: 9006s"),
+    ("binder.raw_bytes_max", "9201", "raw_bytes_max: 9201"),
+    ("binder.depth_max", "101", "depth_max: 101"),
+    ("binder.nodes_max", "9203", "nodes_max: 9203"),
+    ("binder.candidates_max", "902", "candidates_max: 902"),
+    ("binder.decode_nesting_max", "15", "decode_nesting_max: 15"),
+    (
+        "binder.lookahead_bytes_max",
+        "907",
+        "lookahead_bytes_max: 907",
+    ),
+    ("binder.lookaheads_max", "9207", "lookaheads_max: 9207"),
+    (
+        "binder.union_attempts_per_node_max",
+        "908",
+        "union_attempts_per_node_max: 908",
+    ),
+    ("binder.issues_max", "9209", "issues_max: 9209"),
+    (
+        "binder.number_digits_max",
+        "9210",
+        "number_digits_max: 9210",
+    ),
+    ("binder.members_max", "9211", "members_max: 9211"),
     ("catalog.facade", "'on'", "facade: On"),
     ("catalog.listed_tools_max", "9101", "listed_tools_max: 9101"),
     (
@@ -293,6 +317,7 @@ fn defaults_are_those_of_the_code() {
         approval_limits(&config.approvals),
         approve::Limits::default()
     );
+    assert_eq!(binder_limits(&config.binder), Limits::default());
     assert_eq!(
         format!("{:?}", retention_plan(&config.retention)),
         format!("{:?}", RetentionPlan::default())
