@@ -132,7 +132,7 @@ proptest! {
         prop_assert_eq!(again.arguments.unwrap(), arguments);
     }
 
-    /// A call that is cut off anywhere never runs, and is told as cut, not as one that lacks parameters.
+    /// A call that is cut off anywhere never runs, and is reported as cut, not as one that lacks parameters.
     #[test]
     fn a_cut_text_never_runs(value in accepted(), at in any::<prop::sample::Index>()) {
         let raw = value.to_string();

@@ -84,7 +84,7 @@ const CHECKS: [(&str, Check); 15] = [
     ("a changed byte of the log is found", checks::tampering),
 ];
 
-/// Tries every guarantee. `on_check` is told before each one.
+/// Tries every guarantee. `on_check` is called before each one.
 pub(crate) fn run(
     options: &PlaceOptions,
     mut on_check: impl FnMut(usize, usize),

@@ -461,7 +461,7 @@ fn text_of(value: &Value, kind: &Kind) -> String {
     }
 }
 
-/// A time without its zone, UTC; none where something would be lost.
+/// A time without its zone, UTC; `None` if something would be lost.
 fn local(text: &str) -> Option<String> {
     let at: Timestamp = text.parse().ok()?;
     (at.subsec_nanosecond() == 0).then(|| at.strftime(LOCAL).to_string())

@@ -1,4 +1,4 @@
-//! Frame of every page: navigation, the number of approvals that wait for whoever looks, and the signed-in caller.
+//! Frame of every page: navigation, the number of approvals that wait for the person who looks, and the signed-in caller.
 
 use countersign_gateway::caller::Proof;
 use serde::Deserialize;
@@ -64,7 +64,7 @@ impl StatusNow {
 }
 
 impl StatusNow {
-    /// Approvals that wait: of everybody for an operator, else those that the caller may see.
+    /// Approvals that wait: of all users for an operator, else those that the caller may see.
     fn waiting(&self) -> u64 {
         if self.server.is_some() {
             return self.of_server("approvals_open");

@@ -368,7 +368,7 @@ mod tests {
         assert!(within(told.p99_us, 900_000), "{told:?}");
     }
 
-    /// Failures are told by code, tool and version, with their first and last time, the newest first.
+    /// Failures are counted by code, tool and version, with their first and last time, the newest first.
     #[test]
     fn failures_say_since_when() {
         let mut counted = Counted::default();

@@ -76,7 +76,7 @@ impl Status {
     }
 }
 
-/// Returns a gateway over the store that serves nobody, and the operator as its caller.
+/// Returns a gateway over the store without a listener, and the operator as its caller.
 pub(super) fn unserved(place: &Place, policy: LivePolicy) -> Result<(Gateway, Caller), Failure> {
     let identity = Identity::new(place.clock.clone(), Arc::new(policy)).api_keys(place.api_keys());
     let executor = place.executor(catalog::declared(place.loaded())?, Rules::default());

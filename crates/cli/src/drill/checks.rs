@@ -329,11 +329,7 @@ pub(super) fn asks(scratch: &mut Scratch) -> Result<Outcome, Failure> {
         }
         let still = asked(&scratch.call(&tried)?).is_some();
         let is_held = still && has_effects(scratch, subject, &user, 0)?;
-        seen.check(
-            subject.name(),
-            is_held,
-            "it ran before anybody had confirmed it",
-        );
+        seen.check(subject.name(), is_held, "it ran before it was confirmed");
         Ok(())
     })?;
     Ok(outcome)

@@ -78,7 +78,7 @@ fn text(attribute: &str) -> String {
     attribute.replace("&#38;", "&").replace("&amp;", "&")
 }
 
-/// A13: people see how much waits for them, and nobody how much waits for others.
+/// A13: people see how much waits for them, and not how much waits for others.
 #[test]
 fn people_count_what_waits_for_them() {
     let world = World::start(&[]);
@@ -124,7 +124,7 @@ match = "cart.add_item"
 confirm = "always"
 "#;
 
-/// A13, A21: the page of a question says who may answer and which entry of which policy asked, and shows what the model wrote once somebody
+/// A13, A21: the page of a question says who may answer and which entry of which policy asked, and shows what the model wrote once a person
 /// has said why; the access is recorded.
 #[test]
 fn the_page_says_who_asks_and_what_was_written() {

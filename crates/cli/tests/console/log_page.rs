@@ -12,7 +12,7 @@ fn twin(person: &Person<'_>, path: &str) -> Value {
 }
 
 /// A21, B17: each act on the log says who did what to which record; why is sealed, and is shown to those who say why they ask. Pages reach
-/// every act, checkpoints lead to their tiles, and the page says that nobody witnesses the log.
+/// every act, checkpoints lead to their tiles, and the page says that the log has no witness.
 #[test]
 fn acts_say_who_what_and_why() {
     let world = World::start(&[]);
@@ -87,7 +87,7 @@ fn acts_say_who_what_and_why() {
     assert_eq!(newest["event"], "read_reasons", "{newest}");
 }
 
-/// B17: a call is found by the idempotency key of its caller, and by the user and the key; not by somebody else's.
+/// B17: a call is found by the idempotency key of its caller, and by the user and the key; not by another user's.
 #[test]
 fn a_key_finds_its_call() {
     let world = World::start(&[]);
@@ -171,7 +171,7 @@ fn a_refused_call_says_why() {
     assert_eq!(world.operator().get("/policy/explain").0.status, 400);
 }
 
-/// B17: what is wrong with the server and with the policy is told in the language of the reader.
+/// B17: what is wrong with the server and with the policy is reported in the language of the reader.
 #[test]
 fn problems_are_told_in_chinese() {
     let rules =

@@ -6,10 +6,10 @@ use super::between;
 use super::browser::Browser;
 use super::world::{Person, World};
 
-/// A shop with an upstream that nobody is at.
+/// A shop with an upstream that does not answer.
 const GONE: &str = "[shop]\nenabled = true\n[[upstream]]\nname = 'gone'\nbase_url = 'http://127.0.0.1:9'\nallow_private = ['loopback']\n";
 
-/// B17: what is wrong comes first; upstreams are told as they were when they were asked last; the log is called verified only after a
+/// B17: what is wrong comes first; upstreams are shown as they were when they were asked last; the log is called verified only after a
 /// verification, with its size.
 #[test]
 fn the_overview_begins_with_what_is_wrong() {
@@ -86,7 +86,7 @@ fn errors_say_since_when_they_are_counted() {
     );
 }
 
-/// B17: an upstream keeps its health, its last error and the state of its pin; a definition that is not the approved one is told
+/// B17: an upstream keeps its health, its last error and the state of its pin; a definition that is not the approved one is shown
 /// place by place, before and after.
 #[test]
 fn changed_definitions_are_shown() {

@@ -158,7 +158,7 @@ impl World {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
-    /// An answer of the API to whoever is on this machine.
+    /// An answer of the API to a caller on this machine.
     pub(crate) fn api(&self, path: &str) -> (Head, String) {
         self.ask("GET", path, &[], "")
     }

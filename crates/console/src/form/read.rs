@@ -150,7 +150,7 @@ impl Place {
         }
     }
 
-    /// The value; none where nobody filled anything in, so that a list has no gaps.
+    /// The value; `None` if nothing was filled in, so that a list has no gaps.
     fn value(self) -> Option<Value> {
         match self {
             Self::Empty => None,

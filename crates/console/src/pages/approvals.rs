@@ -199,7 +199,7 @@ struct One {
     may_answer: bool,
     /// Who may answer, and which rule of which policy asked.
     authority: Authority,
-    /// What the model wrote, where somebody has just opened it.
+    /// The text of the model, if a person has just opened it.
     #[serde(skip_serializing_if = "Option::is_none")]
     written: Option<Written>,
     /// True if the signed-in caller may open what the model wrote.

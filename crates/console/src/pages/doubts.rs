@@ -243,7 +243,7 @@ impl Chosen {
         })
     }
 
-    /// Settles it. One that was settled meanwhile is told of; that nobody may settle any ends the page.
+    /// Settles it. One that was settled meanwhile is reported; without the right to settle, the page ends.
     async fn settle(self, visit: &Visit, found: &Value) -> Result<Outcome, Stop> {
         let mut body = found.clone();
         if let Some(members) = body.as_object_mut() {

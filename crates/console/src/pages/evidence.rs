@@ -86,7 +86,7 @@ struct Act {
     event: Option<String>,
     about: Vec<String>,
     has_reason: bool,
-    /// Why it was done, where somebody has just opened it.
+    /// The reason, if a person has just opened it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }

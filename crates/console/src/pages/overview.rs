@@ -137,7 +137,7 @@ struct ToolRow {
 }
 
 impl Page {
-    /// True if nothing is wrong and nobody waits.
+    /// True if nothing is wrong and nothing waits.
     fn is_quiet(&self) -> bool {
         let is_upstream_wrong = |one: &UpstreamNow| one.is_away() || one.is_changed();
         self.approvals_waiting == 0

@@ -108,7 +108,7 @@ pub(crate) async fn show(visit: Visit, Path(name): Path<String>) -> Result<Respo
     answer::page(&visit, &page)
 }
 
-/// On whose behalf the form begins: whom the credential is for, or, as on the command line, the user of this machine. Nobody is named where
+/// On whose behalf the form begins: whom the credential is for, or, as on the command line, the user of this machine. No user is named where
 /// the credential says it.
 fn usual_user(visit: &Visit) -> String {
     if !visit.caller.principal.may_act_for_others {

@@ -135,7 +135,7 @@ impl UpstreamNow {
     }
 }
 
-/// The upstreams of the status, those that need somebody first.
+/// The upstreams of the status, those that need a person first.
 pub(crate) fn all(status: &StatusNow, now: Timestamp, w: &'static Words) -> Vec<UpstreamNow> {
     let listed = status.server.as_ref();
     let listed = listed.and_then(|server| server.get("upstreams")?.as_array());

@@ -95,7 +95,7 @@ impl Executor {
         reply
     }
 
-    /// The tool's fixed sources, for the reply to a refused call. A caller whom the policy has not let through is told
+    /// The tool's fixed sources, for the reply to a refused call. A caller whom the policy has not let through gets
     /// none of them; the record names them all the same.
     fn sources_of_refusal(&self, trail: &Trail) -> Vec<Source> {
         let entry = trail.facts.entry.as_ref().filter(|_| trail.is_admitted);

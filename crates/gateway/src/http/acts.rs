@@ -39,7 +39,7 @@ struct Shown {
     /// User that it is about; empty if it is about none.
     user_id: String,
     tool: Option<String>,
-    /// Who did it; `None` if nobody is named.
+    /// The person who did it; `None` if no person is named.
     by: Option<RecordedActor>,
     /// What was done, in one word: `open`, `export`, `erase`.
     event: Option<String>,
@@ -72,7 +72,7 @@ impl Shown {
     }
 }
 
-/// True if a record of this kind tells of an act of somebody who looked after the server, with their reason.
+/// True if a record of this kind tells of an act of an operator, with the reason.
 fn is_act(kind: RecordKind) -> bool {
     match kind {
         RecordKind::Access | RecordKind::Erasure | RecordKind::Config | RecordKind::Resolution => {
@@ -157,7 +157,7 @@ struct Given {
     reason: Option<String>,
 }
 
-/// Opens the reasons of acts, for whoever may see what operators see and may open records. One record says who read them and why, and
+/// Opens the reasons of acts, for callers who may see what operators see and may open records. One record says who read them and why, and
 /// is in the log before anything is shown.
 pub(super) async fn reasons(
     State(gateway): State<Gateway>,

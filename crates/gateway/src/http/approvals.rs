@@ -143,7 +143,7 @@ struct Authority {
     because: Vec<Explained>,
 }
 
-/// `GET /v1/approvals/{id}/authority`: who may answer, and which rule of which policy asked. Lines of the file are for whoever may see what
+/// `GET /v1/approvals/{id}/authority`: who may answer, and which rule of which policy asked. Lines of the file are for callers who may see what
 /// operators see, or may answer for others.
 pub(super) async fn authority(
     State(gateway): State<Gateway>,

@@ -35,7 +35,7 @@ pub(super) fn language(headers: &HeaderMap) -> Option<String> {
     is_tag.then(|| first.to_owned())
 }
 
-/// Returns the language of whoever reads the answer.
+/// Returns the language of the reader of the answer.
 pub(super) fn reader(headers: &HeaderMap) -> Language {
     Language::of(language(headers).as_deref())
 }

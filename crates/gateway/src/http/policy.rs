@@ -48,7 +48,7 @@ struct Explained {
     explanation: Explanation,
 }
 
-/// `GET /v1/policy/explain?record=ID`: explains a call that the caller may see. What only the file says is for whoever may see what
+/// `GET /v1/policy/explain?record=ID`: explains a call that the caller may see. What only the file says is for callers who may see what
 /// operators see; others learn what their record and the declaration of the tool say.
 pub(super) async fn explain(
     State(gateway): State<Gateway>,

@@ -49,7 +49,7 @@ pub enum ToolFault {
         /// The cause.
         source: TemplateError,
     },
-    /// The look-up of a lost call cannot be made.
+    /// The look-up of a lost call cannot be made. Usually its template names an argument that the tool does not have.
     #[error("the look-up of {tool}: {why}")]
     LookUp {
         /// The tool.
@@ -57,7 +57,7 @@ pub enum ToolFault {
         /// The cause.
         why: String,
     },
-    /// The filter is not valid.
+    /// The filter is not valid. Usually it has a typing error, or a function that is not offered.
     #[error("the filter of {tool}: {source}")]
     Filter {
         /// The tool.

@@ -368,7 +368,7 @@ pub struct ReconcileEntry {
     /// `crm.find_ticket`. It has to be approved, and an entry has to confirm that it reads: `effect = "read"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Arguments of `tool`. A text may name arguments of the call, and `{idempotency_key}`; one that is nothing but such a name has the
+    /// Arguments of `tool`. A string may name arguments of the call, and `{idempotency_key}`; one that is nothing but such a name has the
     /// argument's own type. Other values are sent as they are.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub arguments: Map<String, Value>,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::mcp::Definition;
 use crate::mcp::pins::{Change, Difference, Pin};
 
-/// Maximum number of places that are told.
+/// Maximum number of places that are listed.
 const TOLD_MAX: usize = 100;
 
 /// The places at which the listed tools differ from the approved ones, tool by tool.

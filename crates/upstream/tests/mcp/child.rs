@@ -197,7 +197,7 @@ fn find(description: &str) -> String {
 }
 
 /// A17, T8: a child dies around its effect, and another tool of the server is asked what became of the call: it happened, it did not, or
-/// nobody can tell. The look-up is a read: it has the key as an argument, and none of its own.
+/// that is unknown. The look-up is a read: it has the key as an argument, and none of its own.
 #[tokio::test]
 async fn a_lost_call_is_looked_up_with_another_tool() {
     let in_doubt = "CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]";
@@ -453,7 +453,7 @@ async fn a_line_over_the_bound_is_an_error_at_once() {
     world.upstreams.close().await;
 }
 
-/// A8: a server's structured answer that breaks its own schema is told to do so, or a read fails, as the entry says. A call that changed
+/// A8: a server's structured answer that breaks its own schema is reported, or a read fails, as the entry says. A call that changed
 /// something did so, and succeeds with the warning.
 #[tokio::test]
 async fn an_answer_that_breaks_its_schema_is_told() {

@@ -46,7 +46,7 @@ pub(super) struct Times {
     pub(super) titles: Vec<(usize, String)>,
 }
 
-/// The bars; none where nothing was called.
+/// The bars; empty if nothing was called.
 pub(super) fn counts(minutes: &[Minute], calls: &str, errors: &str) -> Counts {
     let most = minutes.iter().map(|minute| minute.calls).max().unwrap_or(0);
     if most == 0 {
@@ -75,7 +75,7 @@ pub(super) fn counts(minutes: &[Minute], calls: &str, errors: &str) -> Counts {
     }
 }
 
-/// The steps; none where nothing was called.
+/// The steps; empty if nothing was called.
 pub(super) fn times(minutes: &[Minute], p50: &str, p99: &str) -> Times {
     let most = minutes
         .iter()
