@@ -19,11 +19,12 @@ const NOT_HERE: [&str; 4] = ["help", "mcp", "serve", "wrap"];
 
 /// The arguments of every command but for [`NOT_HERE`]; `{}` stands for the id of a record, `{key}` for that of an API key,
 /// `{dir}` for a folder.
-const CASES: [&str; 53] = [
+const CASES: [&str; 55] = [
     "approvals list",
     "approvals show ap_000000000000",
     "approvals approve ap_000000000000",
     "approvals deny ap_000000000000",
+    "attention",
     "bind memory.search --args {query:'x'}",
     "call notes.list",
     "calls",
@@ -38,6 +39,7 @@ const CASES: [&str; 53] = [
     "console",
     "demo --pace fast",
     "doctor",
+    "drill",
     "evidence list",
     "evidence show {}",
     "evidence open {} --reason x",

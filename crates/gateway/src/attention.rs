@@ -161,10 +161,8 @@ fn of_upstreams(status: &Status) -> Vec<AttentionItem> {
 
 /// Returns the problems of the status, without those that pass by themselves or are listed one by one.
 fn of_problems(status: &Status) -> Vec<AttentionItem> {
-    let is_for_a_person = |problem: &&Problem| match problem.code {
-        "calls_in_doubt" | "limit_used_up" | "stopping" => false,
-        _ => true,
-    };
+    let passes = ["calls_in_doubt", "limit_used_up", "stopping"];
+    let is_for_a_person = |problem: &&Problem| !passes.contains(&problem.code);
     let problems = status.problems.iter().filter(is_for_a_person);
     let items = problems.map(|problem| AttentionItem {
         id: problem.code.to_owned(),

@@ -122,7 +122,10 @@ fn a_key_finds_its_call() {
 }
 
 /// A rule that refuses, at a known line.
-const RULES: &str = r#"[policy.defaults]
+const RULES: &str = r#"[shop]
+enabled = true
+
+[policy.defaults]
 unlisted = "allow"
 
 [[policy.rules]]

@@ -64,8 +64,6 @@ struct Page {
 struct Signed {
     size: u64,
     root: String,
-    #[serde(skip_serializing)]
-    note: String,
     /// Address of the tile with the hash of the last record under it.
     tile: String,
 }

@@ -80,7 +80,7 @@ countersign::contract::messages! {
         RaiseBudget => "the operator has to raise it in the policy",
 
         // Probable mistakes in a policy.
-        EveryToolDenied => "the policy denies every tool to everybody: add [[tools]] entries, or [defaults] unlisted = \"allow\"",
+        EveryToolDenied => "the policy denies every tool to every caller: add [[tools]] entries, or [defaults] unlisted = \"allow\"",
         ToolsForNobody { tools } => "no caller can call tools that no [[tools]] entry matches: {tools}",
         OnlyObserved => "the whole policy is only observed, so everybody who is let in may call every tool: remove mode = \"observe\" to enforce it",
         ToolsAlwaysDenied { tools } => "nobody can call what a rule without a condition denies: {tools}",

@@ -71,7 +71,7 @@ countersign::contract::translation! {
         ClockJumped { passage } => "{passage}；到期的内容不会被清除",
         SetClock => "请校准时钟；如果时钟正确，请用 `countersign store trust-clock` 确认",
         CallsInDoubt { count } => "效果可能已经发生、尚无定论的调用：{count}",
-        SettleDoubts => "`countersign claims list --state in_doubt` 列出这些调用，`countersign claims resolve` 为其中一个作出结论",
+        SettleDoubts => "用 `countersign claims` 列出这些调用，再逐个说明其效果是否已经发生",
         LimitReached { calls, of } => "{of} 的速率上限（{calls} 次调用）已用完",
         WaitForCalls => "请等待；可用次数随时间均匀恢复",
         BudgetUsedUp { name } => "预算 {name} 已用完",

@@ -40,9 +40,9 @@ impl Lookup {
         pin: &Pin,
         upstream: &Upstream,
     ) -> Result<Option<Self>, ToolFault> {
-        let declared = match (entry.recovery, &entry.reconcile) {
-            (Some(Recovery::Reconcile { .. }), Some(declared)) => declared,
-            (_, _) => return Ok(None),
+        let (Some(Recovery::Reconcile { .. }), Some(declared)) = (entry.recovery, &entry.reconcile)
+        else {
+            return Ok(None);
         };
         let ReconcileEntry {
             tool: Some(asked),

@@ -40,12 +40,14 @@ pub(super) struct State {
     known: BTreeSet<Arc<str>>,
 }
 
+/// The subject, and the one record that is held.
+type HeldThing = (String, Option<String>);
+
 #[derive(Debug)]
 struct HoldAct {
     index: u64,
     id: Arc<str>,
-    /// The subject, and the one record that is held.
-    what: (String, Option<String>),
+    what: HeldThing,
     is_placed: bool,
 }
 
@@ -162,7 +164,7 @@ impl State {
     }
 
     /// Returns the holds that were placed and not lifted.
-    fn placed(&self) -> BTreeMap<&(String, Option<String>), (u64, &Arc<str>)> {
+    fn placed(&self) -> BTreeMap<&HeldThing, (u64, &Arc<str>)> {
         let mut placed = BTreeMap::new();
         for act in &self.holds {
             if act.is_placed {

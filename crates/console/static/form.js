@@ -1,0 +1,145 @@
+// The form of a tool: fields and raw JSON in step, more items of a list, and copies of the call as the form is now.
+"use strict";
+
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const one = (selector, root = document) => root.querySelector(selector);
+
+// Fields and raw JSON in step. The name of a field is its kind and its place, as the server reads it (src/form/read.rs).
+const named = (element) => /^(k?)([snbtlrj]?)(\??):(\/.*)$/.exec(element.name || "");
+const isField = (element) => named(element) !== null;
+const decimal = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+const unescape = (part) => part.replaceAll("~1", "/").replaceAll("~0", "~");
+const parts = (pointer) => pointer.split("/").slice(1).map(unescape);
+
+const number = (text) => {
+  const trimmed = text.trim();
+  return decimal.test(trimmed) && Number.isSafeInteger(Math.trunc(Number(trimmed))) ? Number(trimmed) : text;
+};
+
+function written(kind, text) {
+  const trimmed = text.trim();
+  const lines = () => text.split("\n").map((line) => line.trimEnd()).filter(Boolean);
+  switch (kind) {
+    case "n": return number(text);
+    case "b": return trimmed === "true" ? true : trimmed === "false" ? false : text;
+    case "t": return /^[\d-]+T\d\d:\d\d(:\d\d)?$/.test(trimmed) ? `${trimmed.padEnd(19, ":00")}Z` : text;
+    case "l": return lines();
+    case "r": return lines().map(number);
+    case "j": try { return JSON.parse(text); } catch { return text; }
+    default: return text;
+  }
+}
+
+function put(root, path, isEntry, value) {
+  let place = root;
+  path.slice(0, -1).forEach((part, at) => {
+    const isLast = at + 2 === path.length;
+    place[part] ??= /^\d+$/.test(path[at + 1]) && !(isLast && isEntry) ? [] : {};
+    place = place[part];
+  });
+  place[path.at(-1)] = value;
+}
+
+// A list has no gaps; a null that somebody wrote is not one.
+const dense = (value) => (Array.isArray(value) ? Array.from(value).filter((item) => item !== undefined) : value);
+
+function toJson(form) {
+  const [root, keys] = [{}, new Map()];
+  const fields = [...form.elements].filter(isField).map((element) => [named(element), element.value]);
+  for (const [[, entry, kind, , pointer], text] of fields) if (entry && !kind) keys.set(pointer, text.trim());
+  for (const [[, entry, kind, orNull, pointer], text] of fields) {
+    if (!kind || (!text.trim() && !orNull)) continue;
+    const path = parts(pointer);
+    if (entry) path.splice(-1, 1, keys.get(pointer) ?? "");
+    put(root, path, entry, text.trim() ? written(kind, text) : null);
+  }
+  return JSON.stringify(root, (_, value) => dense(value), 2);
+}
+
+function toFields(form, value) {
+  const at = (path) => path.reduce((place, part) => place?.[part], value);
+  // As many rows as there are values.
+  for (let again = true; again;) {
+    again = false;
+    for (const button of all("[data-add]", form)) {
+      const rows = all(":scope > .item", button.closest("fieldset")).length;
+      const found = at(parts(button.dataset.add));
+      const wanted = Array.isArray(found) ? found.length : Object.keys(found ?? {}).length;
+      if (rows < wanted && rows < 200) again = Boolean(addItem(button));
+    }
+  }
+  for (const field of form.elements) {
+    const [, entry, kind, , pointer] = named(field) ?? [];
+    if (!pointer) continue;
+    const path = parts(pointer);
+    let found = at(path);
+    if (entry) {
+      const [key, own] = Object.entries(at(path.slice(0, -1)) ?? {})[path.at(-1)] ?? [];
+      found = kind ? own : key;
+    }
+    if (found == null) field.value = "";
+    else if ("lr".includes(kind || "-") && Array.isArray(found)) field.value = found.join("\n");
+    else if (field.type === "datetime-local") field.value = Number.isNaN(Date.parse(found)) ? "" : new Date(found).toISOString().slice(0, 19);
+    else field.value = typeof found === "string" && kind !== "j" ? found : JSON.stringify(found);
+  }
+}
+
+function showMode(form) {
+  const isRaw = form.elements.mode.value === "raw";
+  one("[data-fields]", form).hidden = isRaw;
+  one("[data-raw]", form).hidden = !isRaw;
+}
+
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-call]");
+  if (!form) return;
+  if (event.target.name === "mode") showMode(form);
+  else if (isField(event.target)) form.elements.raw.value = toJson(form);
+  else if (event.target.name === "raw") {
+    try { toFields(form, JSON.parse(event.target.value)); } catch { /* half written */ }
+  }
+});
+
+// What is copied is what the form says now.
+document.addEventListener("change", async (event) => {
+  const form = event.target.closest("form[data-call]");
+  if (!form || event.target.name === "mode") return;
+  const body = new URLSearchParams(new FormData(form));
+  body.set("look", "copies");
+  const answer = await fetch(form.action, { method: "POST", body });
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const open = all("#copies details", document).map((one) => one.open);
+  const copies = one("#copies", page);
+  if (!copies) return;
+  all("details", copies).forEach((one, at) => { one.open = open[at]; });
+  one("#copies")?.replaceWith(copies);
+});
+
+// One more item of a list or of a map: the last one again, empty, with the next number.
+function addItem(button) {
+  const items = all(":scope > .item", button.closest("fieldset"));
+  const last = items[items.length - 1];
+  const copy = last.cloneNode(true);
+  const [from, to] = [`${button.dataset.add}/${items.length - 1}`, `${button.dataset.add}/${items.length}`];
+  // Lists within begin with one item too.
+  for (const inner of all("fieldset", copy)) all(":scope > .item", inner).slice(1).forEach((item) => item.remove());
+  for (const element of all("[name], [id], [for], [data-add]", copy)) {
+    for (const attribute of ["name", "id", "for", "data-add"]) {
+      const text = element.getAttribute(attribute);
+      if (text && (text.endsWith(from) || text.includes(`${from}/`))) element.setAttribute(attribute, text.replace(from, to));
+    }
+    if ("value" in element && element.tagName !== "BUTTON") element.value = "";
+  }
+  all(".issue", copy).forEach((issue) => issue.remove());
+  last.after(copy);
+  return copy;
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-add]");
+  if (button) one("input, select, textarea", addItem(button))?.focus();
+});
+
+all("form[data-call]").forEach(showMode);
+document.addEventListener("htmx:after:swap", () => all("form[data-call]").forEach(showMode));
