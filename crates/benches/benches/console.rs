@@ -163,7 +163,7 @@ struct Page {
     /// Status of a good answer.
     status: &'static str,
     /// True for pages, whose bytes have a target; lists of the API are as long as they were asked for.
-    is_page: bool,
+    is_html: bool,
 }
 
 impl Page {
@@ -171,7 +171,7 @@ impl Page {
         Self {
             path: path.into(),
             status: "200",
-            is_page: true,
+            is_html: true,
         }
     }
 }
@@ -243,7 +243,7 @@ async fn pages(connection: &mut Connection, cookie: &str, calls: u64) -> Result<
         "code=OK&limit=50",
     ];
     all.extend(lists.map(|list| Page {
-        is_page: false,
+        is_html: false,
         ..Page::shown(format!("/v1/calls?{list}"))
     }));
     Ok(all)
@@ -271,7 +271,7 @@ async fn shown(
     let cpu = (server.cpu()?.saturating_sub(before)).as_secs_f64() * 1e3;
     let cpu = cpu / f64::from(u32::try_from(TIMES).unwrap_or(1));
     let [median, low, high] = spread(times);
-    let is_met = median < TIME_MAX && (!page.is_page || bytes <= BYTES_MAX);
+    let is_met = median < TIME_MAX && (!page.is_html || bytes <= BYTES_MAX);
     println(&format!(
         "{}\t{bytes}\t{median:.1} ({low:.1}–{high:.1})\t{cpu:.1}\t{}",
         page.path,

@@ -355,16 +355,20 @@ fn tokens(programs: &Programs) -> Result<()> {
     tools.env("GITHUB_TOKEN", "none");
     tools.args(["tools", "--tokens", "--config"]).arg(&config);
     let answer: Value = serde_json::from_str(&said(&mut tools)?).map_err(Error::other)?;
-    let count = answer["tools"].as_array().map_or(0, Vec::len);
+    let tools = answer.get("tools").and_then(Value::as_array);
+    let count = tools.map_or(0, Vec::len);
     if count != CATALOG_TOOLS {
         return Err(Error::other(format!("the catalog has {count} tools")));
     }
     println(&format!(
         "tokens of {count} tools of GitHub's API, estimated as {}\tall in the list\twith the facade",
-        answer["estimate"].as_str().unwrap_or_default()
+        answer
+            .get("estimate")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     ));
     for provider in ["openai", "openai-responses", "anthropic", "gemini", "mcp"] {
-        let of = |list: &str| answer[list][provider].as_u64();
+        let of = |list: &str| answer.get(list)?.get(provider)?.as_u64();
         let missing = || Error::other(format!("no tokens for {provider}"));
         let listed = of("all_tools").ok_or_else(missing)?;
         let facade = of("facade").ok_or_else(missing)?;

@@ -1,3 +1,5 @@
+//! Forms, drawn from a schema and read back.
+
 use countersign::contract::Language;
 use serde_json::json;
 

@@ -215,12 +215,12 @@ struct Authority {
     approvers: u8,
     policy: String,
     record: Option<String>,
-    because: Vec<Entry>,
+    because: Vec<Because>,
 }
 
 /// An entry of the policy, as the API tells it.
 #[derive(Deserialize, Serialize)]
-pub(super) struct Entry {
+pub(super) struct Because {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<usize>,
     pub(super) entry: String,

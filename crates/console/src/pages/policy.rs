@@ -5,7 +5,7 @@ use axum::response::Response;
 use countersign_gateway::policy::OTHERS;
 use serde::{Deserialize, Serialize};
 
-use super::approvals::Entry;
+use super::approvals::Because;
 use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::frame::Frame;
@@ -118,7 +118,7 @@ struct Explained {
     tool: String,
     decision: String,
     is_policy_kept: bool,
-    because: Vec<Entry>,
+    because: Vec<Because>,
 }
 
 /// Which line of which policy decided a call.

@@ -1,7 +1,7 @@
 //! Laws of an import that hold for every document: legal and unique names, the same result for the same document, and a file that says
 //! all of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::contract::ToolName;
 use countersign_upstream::openapi::{Import, Options, diff, import, write};
@@ -80,7 +80,7 @@ fn arguments(import: &Import) -> Vec<String> {
 /// Differences of a second import: without the first one, and with the names of it.
 fn again(text: &str, first: &Import) -> Vec<String> {
     let mut broken = Vec::new();
-    for names in [Default::default(), diff::names(&first.manifest)] {
+    for names in [BTreeMap::default(), diff::names(&first.manifest)] {
         let is_kept = !names.is_empty();
         let options = Options {
             names,
