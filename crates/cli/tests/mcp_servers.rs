@@ -3,6 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a test that cannot go on has failed"
 )]
 
@@ -144,10 +145,10 @@ impl Served {
     /// The whole answer to a request, as text.
     fn ask(&self, method: &str, path: &str, headers: &[(String, String)], body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        let headers = headers.iter();
-        let headers: String = headers
-            .map(|(name, value)| format!("{name}: {value}\r\n"))
-            .collect();
+        let lines = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
+        let headers = lines.collect::<Vec<_>>().concat();
         write!(
             stream,
             "{method} {path} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",

@@ -12,11 +12,11 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use countersign::clock::{Clock as _, SystemClock};
 use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -196,10 +196,7 @@ impl Issuer {
 
     /// A token of a user for the server, valid for five minutes.
     fn token(&self, user: &str) -> String {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_secs();
+        let now = SystemClock::new().now().as_second();
         let header = json!({"alg": "EdDSA", "kid": "k", "typ": "JWT"});
         let claims = json!({
             "iss": "https://login.example.com/", "aud": "https://tools.example.com", "sub": user, "exp": now + 300,
@@ -238,6 +235,7 @@ fn mcp_server() -> Service {
 /// A21, B17: a caller's token, of an issuer that the policy names, is exchanged at the issuer of each upstream. A service over HTTP and an MCP
 /// server see the exchanged token, each user's own, and never the caller's; a call over either protocol gets it there.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story with five parties")]
 fn a_callers_token_is_exchanged_for_each_upstream() {
     let issuer = Issuer::new();
     let tokens = ["ann", "bob"].map(|user| (user, issuer.token(user)));
@@ -291,16 +289,16 @@ fn a_callers_token_is_exchanged_for_each_upstream() {
         server.url,
         auth("mcp")
     );
-    let served = Served::start(folder, &config);
+    let gateway = Served::start(folder, &config);
     // The watchdog ends a wait that does not end.
     let has_listed = || {
-        let lock = served.folder.path().join("countersign.lock.json");
+        let lock = gateway.folder.path().join("countersign.lock.json");
         lock.exists()
     };
     while !has_listed() {
         std::thread::yield_now();
     }
-    let (status, _) = served.ask("/v1/tools/svc.do", "", "{}");
+    let (status, _) = gateway.ask("/v1/tools/svc.do", "", "{}");
     assert_eq!(status, 401, "the policy names an issuer");
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -310,7 +308,7 @@ fn a_callers_token_is_exchanged_for_each_upstream() {
         let bearer = format!("Authorization: Bearer {token}\r\n");
         for tool in ["svc.do", "web.do"] {
             // The tools of the server are in the catalog a moment after its list is approved.
-            let over_http = || served.ask(&format!("/v1/tools/{tool}"), &bearer, "{}");
+            let over_http = || gateway.ask(&format!("/v1/tools/{tool}"), &bearer, "{}");
             let mut answer = over_http();
             while answer.0 == 404 {
                 answer = over_http();
@@ -323,7 +321,7 @@ fn a_callers_token_is_exchanged_for_each_upstream() {
             let headers = format!(
                 "{bearer}MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {name}\r\n"
             );
-            let (_, answer) = served.ask("/mcp", &headers, &message.to_string());
+            let (_, answer) = gateway.ask("/mcp", &headers, &message.to_string());
             assert_eq!(
                 answer["result"]["isError"], false,
                 "{user} {tool}: {answer}"

@@ -74,7 +74,7 @@ fn show(terminal: &mut Terminal, items: &[Value], more: u64) -> Result<(), Failu
     for item in items {
         let text = |member: &str| {
             let text = item.get(member).and_then(Value::as_str);
-            visible(text.unwrap_or_default()).to_string()
+            visible(text.unwrap_or_default())
         };
         let who = match item.get("user_id").and_then(Value::as_str) {
             Some(user_id) => format!(" (user {})", visible(user_id)),

@@ -24,7 +24,7 @@ Examples:
   countersign drill --junit drill.xml
   countersign drill --json | jq '.[] | select(.outcome != \"held\")'")]
 pub(crate) struct Drill {
-    /// Also write the results as JUnit XML
+    /// Also write the results as `JUnit` XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }

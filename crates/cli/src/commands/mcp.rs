@@ -260,14 +260,15 @@ fn in_memory(
     let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
     let (loaded, config) = (options.loaded(), options.config());
     let rules = RuleOptions::configured(&config.rules).known(None)?.rules;
-    let executor = Executor::builder(catalog.clone())
+    let deciding = catalog.clone();
+    let executor = Executor::builder(catalog)
         .retention(parts::retention_plan(&config.retention))
         .approval_limits(parts::approval_limits(&config.approvals))
         .store(store.clone())
         .clock(clock.clone())
         .ids(ids.clone())
         .rules(rules);
-    let executor = policy::decide(executor, loaded, &catalog)?;
+    let executor = policy::decide(executor, loaded, &deciding)?;
     let executor = match player {
         Some(player) => executor.player(player),
         None => executor,

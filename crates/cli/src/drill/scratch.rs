@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use countersign::approve::{Response, SCOPE_ANSWER};
-use countersign::catalog::Entry;
+use countersign::catalog::{CatalogBuilder, Entry};
 use countersign::contract::{Actor, ActorType, ErrorCode, ReplyEnvelope, RequestEnvelope};
 use countersign::executor::ExecutorBuilder;
 use countersign::rules::Rules;
@@ -106,7 +106,7 @@ impl Scratch {
             let double: Arc<dyn DynTool> = Arc::new(Double::of(entry.tool(), &path, times));
             double
         });
-        let builder = doubles.fold(Catalog::builder(), |builder, tool| builder.dyn_tool(tool));
+        let builder = doubles.fold(Catalog::builder(), CatalogBuilder::dyn_tool);
         let catalog = builder
             .build()
             .map_err(|error| Failure::from(anyhow::Error::new(error)))?;
@@ -197,7 +197,7 @@ impl Scratch {
     pub(super) fn person(&self, user: &str) -> Principal {
         let policy = self.policy.current();
         let scopes = policy.scopes().into_iter();
-        scopes.fold(Principal::user(user), |person, scope| person.scope(scope))
+        scopes.fold(Principal::user(user), Principal::scope)
     }
 
     /// Returns the tools that change something, that a person may call, and for which arguments could be made.

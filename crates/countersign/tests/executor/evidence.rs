@@ -93,6 +93,27 @@ async fn every_call_leaves_one_record() {
     }
 }
 
+/// Arguments, envelope, code of the answer, and whether the reply names the pin.
+fn fixed_cases() -> [(Value, Value, &'static str, bool); 8] {
+    let then = |what: &str| json!({ "then": what });
+    let key = |key: &str| json!({ "idempotency_key": key });
+    [
+        (then("work"), key("a"), "", true),
+        (then("work"), key("a"), "", true),
+        (then("refuse"), key("b"), "NOT_FOUND", true),
+        (then("lose"), key("c"), "UPSTREAM_ERROR", true),
+        (then("lose"), key("c"), "CONFLICT", true),
+        (then("work"), json!({"dry_run": true}), "", true),
+        (json!({}), json!({}), "INVALID_ARGUMENT", true),
+        (
+            then("work"),
+            json!({"locale": "?"}),
+            "INVALID_ARGUMENT",
+            false,
+        ),
+    ]
+}
+
 /// A9, A22: a tool's fixed sources are named by every record of it, whatever becomes of the call, and before the effect by
 /// the intent. The reply names them too, unless the caller was refused before the policy let the call through.
 #[tokio::test]
@@ -123,46 +144,7 @@ async fn every_record_names_the_fixed_sources() {
             .filter(|source| source["type"] == "pin");
         own.map(|source| source["hash"].clone()).collect::<Vec<_>>()
     };
-    for (arguments, envelope, code, is_told) in [
-        (
-            json!({"then": "work"}),
-            json!({"idempotency_key": "a"}),
-            "",
-            true,
-        ),
-        (
-            json!({"then": "work"}),
-            json!({"idempotency_key": "a"}),
-            "",
-            true,
-        ),
-        (
-            json!({"then": "refuse"}),
-            json!({"idempotency_key": "b"}),
-            "NOT_FOUND",
-            true,
-        ),
-        (
-            json!({"then": "lose"}),
-            json!({"idempotency_key": "c"}),
-            "UPSTREAM_ERROR",
-            true,
-        ),
-        (
-            json!({"then": "lose"}),
-            json!({"idempotency_key": "c"}),
-            "CONFLICT",
-            true,
-        ),
-        (json!({"then": "work"}), json!({"dry_run": true}), "", true),
-        (json!({}), json!({}), "INVALID_ARGUMENT", true),
-        (
-            json!({"then": "work"}),
-            json!({"locale": "?"}),
-            "INVALID_ARGUMENT",
-            false,
-        ),
-    ] {
+    for (arguments, envelope, code, is_told) in fixed_cases() {
         let before = world.log().await.len();
         let reply = world.send("a.make", &arguments, &envelope).await;
         let is_ok = reply["error"]["code"].as_str().unwrap_or_default() == code;

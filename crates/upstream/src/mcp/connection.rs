@@ -86,6 +86,18 @@ const REPORTS_MAX: usize = 64;
 const PAGES_MAX: usize = 100;
 const TOOLS_MAX: usize = 2_000;
 
+/// True if the answer was to the question for the newest era, which was given up. It may be what the fallback failed with.
+fn answers_another_question(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => true,
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            answers_another_question(fallback)
+        }
+        _ => false,
+    }
+}
+
 impl Connection {
     /// Connects over HTTP, in the newest era that the server knows; for a client of an older era in that one, if the server knows it.
     pub(super) async fn over_http(
@@ -159,7 +171,7 @@ impl Connection {
         let last_words = child.last_words();
         let running = match client.serve_with_lifecycle(transport, era).await {
             Ok(running) => running,
-            Err(ClientInitializeError::ConflictInitResponseId(..)) => return Ok(None),
+            Err(error) if answers_another_question(&error) => return Ok(None),
             Err(error) => {
                 return Err(match Trouble::from(error) {
                     Trouble::NoConnection(why) => {
