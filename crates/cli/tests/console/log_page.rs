@@ -143,7 +143,8 @@ fn a_refused_call_says_why() {
     let body = json!({"arguments": {"text": "LOUD"}});
     let refused = world.call("notes.add", &body, Some(&ann));
     assert_eq!(refused["error"]["code"], "FORBIDDEN", "{refused}");
-    let record = world.newest_call()["evidence"].as_str().unwrap().to_owned();
+    let record = refused["evidence"]["snapshot_id"].as_str().unwrap();
+    let record = record.to_owned();
     let told = world.run(&["policy", "explain", &record, "--json"]);
     let told: Value = serde_json::from_str(&told).unwrap();
 
