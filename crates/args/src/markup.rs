@@ -130,6 +130,9 @@ impl<'t> Scanner<'t, '_> {
         };
         self.at += tag.width;
         if tag.kind == Kind::Closes {
+            if tag.cut && !self.open.is_empty() {
+                return Some(Err(NoCall::Cut(start)));
+            }
             let at = self.open.iter().rposition(|(open, _)| open.is(tag.name))?;
             let opened = self.open.get(at).map_or(start, |(_, opened)| *opened);
             let name = self.text.get(opened..start).unwrap_or_default();

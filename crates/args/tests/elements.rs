@@ -204,6 +204,7 @@ fn a_call_that_is_cut_off_says_so() {
         "<tool_call>\n<fun",
         "<function_calls>\n<invoke n",
         "<tool_call>f\n<arg_key>path",
+        "<tool_call>f\n</tool_call",
         "<function=f>\n<parameter=path>\na\n</par",
         "<function=f>\n<parameter=path>\na\n</parameter>\n",
         "<tool_call>\n<function=f>\n<parameter=path>\na\n</parameter>\n</function>\n",

@@ -122,13 +122,10 @@ fn a_key_finds_its_call() {
 }
 
 /// A rule that refuses, at a known line.
-const RULES: &str = r#"[shop]
-enabled = true
-
-[policy.defaults]
+const RULES: &str = r#"[defaults]
 unlisted = "allow"
 
-[[policy.rules]]
+[[rules]]
 name = "no-shouting"
 match = "notes.add"
 when = "args.text == 'LOUD'"
@@ -138,7 +135,10 @@ then = "deny"
 /// A14, B17: a refused call leads to the line of the policy that refused it; the page and `countersign policy explain` say the same.
 #[test]
 fn a_refused_call_says_why() {
-    let world = World::configured(RULES, &[]);
+    let world = World::configured(
+        "policy = 'policy.toml'\n[shop]\nenabled = true\n",
+        &[("policy.toml", RULES)],
+    );
     let ann = world.run(&["keys", "create", "--user", "ann"]);
     let body = json!({"arguments": {"text": "LOUD"}});
     let refused = world.call("notes.add", &body, Some(&ann));

@@ -151,8 +151,13 @@ pub(crate) async fn explain(visit: Visit) -> Result<Response, Stop> {
     answer::page(&visit, &page)
 }
 
-/// The entry that begins at a line of a file, up to the next one.
+/// The entry that begins at a line of a file, up to the next one. Empty if no entry begins there: lines of a policy inside of
+/// `countersign.toml` count from the beginning of that file.
 fn excerpt(text: &str, line: usize) -> Vec<(usize, String)> {
+    let first = text.lines().nth(line.saturating_sub(1));
+    if !first.is_some_and(|first| first.trim_start().starts_with('[')) {
+        return Vec::new();
+    }
     let lines = text.lines().enumerate().skip(line.saturating_sub(1));
     let lines = lines.map(|(at, text)| (at + 1, text.to_owned()));
     let is_in = |(at, text): &(usize, String)| {

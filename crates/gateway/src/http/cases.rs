@@ -1,11 +1,13 @@
 //! `/v1/cases/{id}`: everything that the log has about one order, call or record, and one bundle of it.
 
+use std::time::Duration;
+
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use countersign::archive::{Case, CasePart, CaseRecord, Export, Standing};
+use countersign::archive::{Case, CasePart, CaseRecord, Error, Export, Standing};
 use countersign::contract::{ErrorCode, EvidenceRecord, SnapshotId};
 use countersign::denials::Denial;
 use http::HeaderValue;
@@ -17,6 +19,10 @@ use super::{body, query};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::strict;
+
+/// Interval and maximum number of looks for a signature.
+const SIGNED_LOOK_EVERY: Duration = Duration::from_millis(100);
+const SIGNED_LOOKS_MAX: usize = 30;
 
 type Id = Result<Path<String>, PathRejection>;
 
@@ -146,9 +152,26 @@ pub(super) async fn bundle(
         },
         None => Export::Records,
     };
+    signed(&gateway, &ids).await;
     let bundle = archive.export(&ids, export, None).await?;
     let json = HeaderValue::from_static("application/json");
     Ok(answer::typed(bundle.to_json(), json))
+}
+
+/// Waits until the records of a case are under a signed checkpoint, for a bounded time: the newest may be a moment old.
+async fn signed(gateway: &Gateway, ids: &[SnapshotId]) {
+    let mut looks = 0;
+    for id in ids {
+        while looks < SIGNED_LOOKS_MAX
+            && matches!(
+                gateway.archive().proof(id).await,
+                Err(Error::NotSignedYet { .. } | Error::NoCheckpoint)
+            )
+        {
+            looks += 1;
+            tokio::time::sleep(SIGNED_LOOK_EVERY).await;
+        }
+    }
 }
 
 /// The case that a caller may see: records that they may not see are left out.
