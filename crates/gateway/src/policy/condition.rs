@@ -1,8 +1,8 @@
 //! Conditions of rules: expressions in CEL over a call (`args.total > 10000 && principal.type == 'agent'`).
 //!
 //! The crate `cel` reads the text; everything else is here, because a policy needs what it does not have. An expression
-//! is [lowered](lower) to a small closed tree, [checked](check) against the declaration of every tool that its rule
-//! matches, and [evaluated](eval) with exact numbers and with money that knows its currency. Each of these is bounded:
+//! is lowered (`lower`) to a small closed tree, checked (`check`) against the declaration of every tool that its rule
+//! matches, and evaluated (`eval`) with exact numbers and with money that knows its currency. Each of these is bounded:
 //! bytes, nesting and nodes of the text, steps of an evaluation. There are no loops but `all` and `exists` over one
 //! list, which do not nest.
 //!
