@@ -84,12 +84,13 @@ const CHECKS: [(&str, Check); 15] = [
     ("a changed byte of the log is found", checks::tampering),
 ];
 
-/// Tries every guarantee. `on_check` is called before each one.
+/// Tries every guarantee, with tools whose effect happens `times` times a call. `on_check` is called before each check.
 pub(crate) fn run(
     options: &PlaceOptions,
+    times: usize,
     mut on_check: impl FnMut(usize, usize),
 ) -> Result<Vec<Tried>, Failure> {
-    let mut scratch = Scratch::make(options)?;
+    let mut scratch = Scratch::make(options, times)?;
     let mut tried = Vec::new();
     for (place, (guarantee, check)) in CHECKS.into_iter().enumerate() {
         on_check(place, CHECKS.len());

@@ -43,6 +43,7 @@ mod telemetry;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod victim;
 mod views;
 
 /// Gateway between AI agents and their tools

@@ -26,10 +26,9 @@ fn drill(folder: &TempDir, files: &[(&str, &str)], times: &str) -> Output {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
     Command::new(env!("CARGO_BIN_EXE_countersign"))
-        .args(["drill", "--json", "--junit", "drill.xml"])
+        .args(["drill", "--json", "--junit", "drill.xml", "--times", times])
         .current_dir(folder.path())
         .env("COUNTERSIGN_DATA", folder.path().join("data"))
-        .env("COUNTERSIGN_DRILL_TIMES", times)
         .env_remove("COUNTERSIGN_STORE")
         .env_remove("COUNTERSIGN_MASTER_KEY")
         .output()

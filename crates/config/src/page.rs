@@ -34,20 +34,31 @@ fn section_of(section: &Section, page: &mut String) {
     for setting in &section.settings {
         row(setting, page);
     }
+    let mut told: Vec<&[Setting]> = Vec::new();
+    for setting in &section.settings {
+        let parts = setting.parts.as_slice();
+        // Two settings of one kind, such as two credentials, have the same members.
+        if !parts.is_empty() && !told.contains(&parts) {
+            parts_of(name_of(&setting.key), parts, page);
+            told.push(parts);
+        }
+    }
+}
+
+/// The members of the tables in a setting's value.
+fn parts_of(name: &str, parts: &[Setting], page: &mut String) {
+    let _ = write!(
+        page,
+        "\n### In `{name}`\n\n| key | value | meaning |\n|---|---|---|\n"
+    );
+    for part in parts {
+        let (key, value) = (&part.key, value_of(part));
+        let _ = writeln!(page, "| `{key}` | {value} | {} |", escaped(&part.text));
+    }
 }
 
 fn row(setting: &Setting, page: &mut String) {
-    let name = match setting.key.split_once("[].") {
-        Some((_, name)) => name,
-        None => setting.key.rsplit('.').next().unwrap_or(&setting.key),
-    };
-    let value = match &setting.default {
-        None => escaped(&setting.form),
-        Some(default) => {
-            let form = escaped(&setting.form);
-            format!("{form}; default `{}`", in_toml(default))
-        }
-    };
+    let (name, value) = (name_of(&setting.key), value_of(setting));
     let mut also: Vec<String> = Vec::new();
     also.extend(setting.env.as_ref().map(|name| format!("`{name}`")));
     also.extend(setting.flag.as_ref().map(|name| format!("`{name}`")));
@@ -62,6 +73,23 @@ fn row(setting: &Setting, page: &mut String) {
         escaped(&setting.text),
         also.join(", ")
     );
+}
+
+/// Name of a setting in its section.
+fn name_of(key: &str) -> &str {
+    match key.split_once("[].") {
+        Some((_, name)) => name,
+        None => key.rsplit('.').next().unwrap_or(key),
+    }
+}
+
+/// Form and default of a value.
+fn value_of(setting: &Setting) -> String {
+    let form = escaped(&setting.form);
+    match &setting.default {
+        None => form,
+        Some(default) => format!("{form}; default `{}`", in_toml(default)),
+    }
 }
 
 /// Within a cell.

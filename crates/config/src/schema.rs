@@ -61,6 +61,8 @@ pub struct Setting {
     pub flag: Option<String>,
     /// True if a running server takes a new value.
     pub is_live: bool,
+    /// Members of the tables in its value: of the entries of a list or a map, or of the forms to choose from. Their keys are relative.
+    pub parts: Vec<Setting>,
     /// Kind of path in its value; a relative one is resolved.
     pub(crate) path: PathKind,
 }
@@ -207,6 +209,33 @@ fn entries(node: &Node<'_>, key: &str, is_live: bool, settings: &mut Vec<Setting
 }
 
 fn setting(key: String, node: &Node<'_>) -> Setting {
+    Setting {
+        parts: parts(node),
+        ..flat(key, node)
+    }
+}
+
+/// The members of the tables in a value that is no table itself.
+fn parts(node: &Node<'_>) -> Vec<Setting> {
+    let mut found = Vec::new();
+    let entry = node.other_properties().or_else(|| node.items());
+    for form in node.alternatives().iter().chain(&entry) {
+        for (name, child) in form.properties() {
+            let is_new = |found: &[Setting]| !found.iter().any(|it: &Setting| it.key == name);
+            if child.is_table() && child.alternatives().is_empty() {
+                for (member, inner) in child.properties() {
+                    found.push(flat(format!("{name}.{member}"), &inner));
+                }
+            } else if is_new(&found) {
+                found.push(flat(name.to_owned(), &child));
+            }
+        }
+    }
+    found
+}
+
+/// A member, without the tables in its own value.
+fn flat(key: String, node: &Node<'_>) -> Setting {
     let owned = |keyword| node.text(keyword).map(str::to_owned);
     Setting {
         text: joined(node.text("description").unwrap_or_default()),
@@ -215,6 +244,7 @@ fn setting(key: String, node: &Node<'_>) -> Setting {
         env: owned("x-env"),
         flag: owned("x-flag"),
         is_live: node.get("x-live") == Some(&Value::Bool(true)),
+        parts: Vec::new(),
         path: match node.get("x-path") {
             None => PathKind::None,
             Some(Value::String(_)) => PathKind::Scheme,

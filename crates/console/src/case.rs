@@ -114,7 +114,14 @@ impl Teller<'_> {
             by: self.by(record),
             outcome,
             lines,
-            shown: shown.as_ref().and_then(|shown| question(shown, self.says)),
+            shown: shown.as_ref().and_then(|shown| {
+                let is_checked = record.act.get("shown_checked") == Some(&Value::Bool(true));
+                let asked = question(shown, self.says)?;
+                Some(Question {
+                    is_checked,
+                    ..asked
+                })
+            }),
             details,
             rules: self.rules_of(record),
             proof: self.proof(part),
@@ -353,6 +360,7 @@ fn question(shown: &Value, says: &'static Says) -> Option<Question> {
         let lines = amount::flat(shown.get("arguments")?, false, says);
         let title = text(shown, "title").or_else(|| text(shown, "description"))?;
         return Some(Question {
+            is_checked: false,
             title,
             lines,
             irreversible: Vec::new(),
@@ -362,6 +370,7 @@ fn question(shown: &Value, says: &'static Says) -> Option<Question> {
     let line = |line: &Value| Some(Line::new(&text(line, "label")?, text(line, "value")?));
     let irreversible = list(asked, "irreversible").unwrap_or_default();
     Some(Question {
+        is_checked: false,
         title: text(asked, "title")?,
         lines: lines.iter().filter_map(line).collect(),
         irreversible: irreversible

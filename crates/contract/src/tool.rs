@@ -118,6 +118,9 @@ pub enum Change {
     Adds,
     /// It sets a value: the same call again changes nothing more.
     Sets,
+    /// The server hints that it changes nothing, and no operator has confirmed it. Such a call is authorized like one that changes
+    /// something; a repeat without a key is made again, because its answer may be another one by now.
+    Nothing,
 }
 
 impl Change {

@@ -4,7 +4,7 @@
 
 use countersign_args::Binder;
 use countersign_contract::ToolSpec;
-use countersign_contract::tool::KeyRule;
+use countersign_contract::tool::{Change, KeyRule};
 use serde_json::{Value, json};
 
 /// The name of the argument.
@@ -38,7 +38,8 @@ pub(crate) fn next(again: Option<&str>) -> u64 {
 
 /// Adds the argument, if the tool writes, leaves keys to its callers and has no parameter of that name.
 fn add(spec: &ToolSpec, schema: &mut Value, argument: Value) -> Option<()> {
-    let is_free = spec.behaviour.idempotency.key == KeyRule::Optional;
+    let is_free = spec.behaviour.idempotency.key == KeyRule::Optional
+        && spec.behaviour.change != Change::Nothing;
     let properties = schema.get_mut("properties")?.as_object_mut()?;
     if !spec.behaviour.effect.changes_something() || !is_free || properties.contains_key(AGAIN) {
         return None;

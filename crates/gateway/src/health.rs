@@ -7,11 +7,22 @@ use tokio_util::sync::CancellationToken;
 /// The server's own state.
 #[derive(Debug, Default)]
 pub struct Health {
+    is_leaving: AtomicBool,
     draining: CancellationToken,
     is_log_stopped: AtomicBool,
 }
 
 impl Health {
+    /// Announces the end: calls are still accepted, but `/readyz` sends the next ones elsewhere.
+    pub fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// True if the end was announced.
+    pub fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
+    }
+
     /// Starts draining: the server finishes its calls and accepts no new ones.
     pub fn drain(&self) {
         self.draining.cancel();

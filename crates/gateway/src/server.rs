@@ -102,7 +102,7 @@ impl Server {
         }
     }
 
-    /// Serves until `stop` is ready, then finishes the requests that have begun, as long as the settings allow.
+    /// Serves until `stop` is ready and the notice for load balancers is over, then finishes the requests that have begun, as long as the settings allow.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Stopped {
         let Self {
             listener,
@@ -125,9 +125,14 @@ impl Server {
         let executor = gateway.executor().clone();
         let counting = tokio::spawn(async move { executor.keep_counting_refusals().await });
         let denying = tokio::spawn(gateway.clone().count_denials());
+        let told = async {
+            stop.await;
+            gateway.health().leave();
+            tokio::time::sleep(settings.drain_notice).await;
+        };
         // Each closes its socket when it ends.
         tokio::select! {
-            () = stop => {}
+            () = told => {}
             () = connections.take_callers(door) => {}
             () = connections.take_operators(operators) => {}
         }

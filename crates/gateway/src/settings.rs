@@ -60,6 +60,8 @@ pub struct Settings {
     pub body_grace: Duration,
     /// Time for which `/metrics` and `/readyz` use the cached figures of the store.
     pub store_figures_interval: Duration,
+    /// Time for which calls are still accepted after the server was told to stop, while `/readyz` answers 503.
+    pub drain_notice: Duration,
     /// Time limit for running calls after the server was told to stop.
     pub drain: Duration,
     /// The tools and answers that callers are shown, when the server starts.
@@ -106,6 +108,7 @@ impl Default for Settings {
             body_bytes_per_second_min: 1024,
             body_grace: Duration::from_secs(2),
             store_figures_interval: Duration::from_secs(1),
+            drain_notice: Duration::ZERO,
             drain: Duration::from_secs(30),
             offers: OfferRules::default(),
         }

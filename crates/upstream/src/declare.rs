@@ -9,7 +9,7 @@ use countersign::{Arguments, BoxFuture, CallContext, DynTool, Reply, ToolError};
 use countersign_contract::id::InvalidId;
 use countersign_contract::parameter::{Leniency, OnOptionalError, Sensitivity};
 use countersign_contract::schema::ext;
-use countersign_contract::tool::{BindPolicy, Idempotency, KeyRule, Recovery};
+use countersign_contract::tool::{BindPolicy, Change, Idempotency, KeyRule, Recovery};
 use countersign_contract::{
     Behaviour, Digest, Effect, ErrorCode, Input, Parameter, ToolName, ToolSpec, ValueKind,
 };
@@ -325,6 +325,14 @@ fn behaviour_of(entry: &ToolEntry) -> Behaviour {
     }
 }
 
+/// The change that an entry says. A server's hint is void once an operator has said what the effect is.
+fn change_of(entry: &ToolEntry) -> Option<Change> {
+    let is_guess = entry.guessed.iter().any(|setting| setting == "effect");
+    entry
+        .change
+        .filter(|change| is_guess || *change != Change::Nothing)
+}
+
 /// A declared behaviour with what an entry says on top of it. Effect and recovery stay: they belong to the code of a tool.
 pub(crate) fn behaviour_over(own: Behaviour, entry: &ToolEntry) -> Behaviour {
     let fields = entry.key_fields.clone().unwrap_or(own.idempotency.fields);
@@ -336,7 +344,7 @@ pub(crate) fn behaviour_over(own: Behaviour, entry: &ToolEntry) -> Behaviour {
     let kept = entry.key_retention_seconds;
     Behaviour {
         effect: own.effect,
-        change: entry.change.unwrap_or(own.change),
+        change: change_of(entry).unwrap_or(own.change),
         evidence: entry.evidence.unwrap_or(own.evidence),
         ttl_seconds: entry.ttl_seconds.or(own.ttl_seconds),
         confirmation: entry.confirm.clone().unwrap_or(own.confirmation),

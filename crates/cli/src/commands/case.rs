@@ -81,12 +81,12 @@ impl CaseCommand {
         if terminal.is_for_programs() {
             write_json(
                 terminal,
-                &json!({"file": shown.to_string(), "records": sent.case.records.len()}),
+                &json!({"file": shown.to_string(), "records": sent.bundle.records.len()}),
             )?;
         } else {
             terminal.say(format_args!(
                 "{} records in {shown}",
-                sent.case.records.len()
+                sent.bundle.records.len()
             ))?;
         }
         Ok(exit)
@@ -277,7 +277,12 @@ fn write_step(out: &mut impl std::io::Write, step: &Step) -> Result<(), Failure>
         line(step.outcome.clone())?;
     }
     if let Some(shown) = &step.shown {
-        line(format!("the person was shown: {}", shown.title))?;
+        let lead = if shown.is_checked {
+            "the person was shown"
+        } else {
+            "the question (that it was on a screen is not proved)"
+        };
+        line(format!("{lead}: {}", shown.title))?;
         for Line { label, value, .. } in &shown.lines {
             line(format!("  {label}: {value}"))?;
         }

@@ -27,6 +27,10 @@ pub(crate) struct Drill {
     /// Also write the results as `JUnit` XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+
+    /// Make every effect happen so often, to see that the checks can fail
+    #[arg(long, hide = true, default_value_t = 1)]
+    times: usize,
 }
 
 impl Drill {
@@ -36,7 +40,7 @@ impl Drill {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let bar = terminal.bar(0, "guarantees tried");
-        let tried = drill::run(options, |done, all| {
+        let tried = drill::run(options, self.times, |done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         });
@@ -55,11 +59,11 @@ impl Drill {
             Exit::Ok
         };
         let rows: Vec<_> = tried.iter().map(row).collect();
-        let mut table = Table::new(["OUTCOME", "GUARANTEE", "SEEN", "MS"]);
+        let mut table = Table::new(["OUTCOME", "GUARANTEE", "MS", "SEEN"]);
         for tried in &tried {
             let took = tried.took.as_millis().to_string();
             let outcome = &tried.outcome;
-            table.row([outcome.as_str(), tried.guarantee, outcome.because(), &took]);
+            table.row([outcome.as_str(), tried.guarantee, &took, outcome.because()]);
         }
         write_table(terminal, &rows, table, "no guarantee was tried")?;
         Ok(exit)

@@ -77,7 +77,7 @@ impl Name {
                 .hint("`countersign evidence list` lists the newest records"),
             Self::Call(name) => {
                 Failure::new(format!("no call or order has the id {:?}", name.as_str())).hint(
-                    "`countersign calls` lists the newest calls; `countersign call-show` also finds calls in doubt",
+                    "`countersign calls` lists the newest calls; an order of an erased user is found by the id of its record only (ev_…)",
                 )
             }
         }

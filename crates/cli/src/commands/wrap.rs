@@ -16,7 +16,7 @@ use crate::terminal::Terminal;
 /// Run one MCP server behind the gateway, for a client that starts programs
 ///
 /// Serves the tools over stdin and stdout. The first list of tools is approved automatically. A tool that changes later
-/// cannot be called until `countersign upstreams approve`.
+/// cannot be called until it is approved: with the --config of the file that `wrap` names on stderr when it starts.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -52,6 +52,10 @@ impl Wrap {
         let data = named.map_or_else(Folder::usual, Ok)?;
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.command));
         let path = self.write(&data, &name)?;
+        let shown = path.display();
+        terminal.say(format_args!(
+            "note: to review and approve changed tools, run `countersign --config {shown} upstreams diff {name}`"
+        ))?;
         let mut flags = flags.clone();
         flags.config = Some(path);
         self.mcp.run(&flags.read(terminal)?, terminal)
@@ -63,7 +67,7 @@ impl Wrap {
         let digest = Digest::of_bytes(written.as_bytes()).to_string();
         let short: String = digest.chars().skip("sha256:".len()).take(12).collect();
         let folder = data.join("wrap").join(format!("{name}-{short}"));
-        std::fs::create_dir_all(&folder)?;
+        let folder = Folder::make(folder)?;
         let here = std::env::current_dir()?;
         // The server finds relative paths where the client has started us.
         let mut command = vec![
@@ -85,9 +89,8 @@ impl Wrap {
              trust = \"first_use\"\nshared = true\n{}",
             env.concat()
         );
-        let path = folder.join(FILE_NAME);
-        std::fs::write(&path, text)?;
-        Ok(path)
+        folder.write(FILE_NAME, &text, 0o600)?;
+        Ok(folder.file(FILE_NAME))
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         body_bytes_per_second_min,
         body_grace,
         store_figures_interval,
+        drain_notice,
         drain,
     } = &config.server;
     let Mcp {
@@ -75,6 +76,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         body_bytes_per_second_min: *body_bytes_per_second_min,
         body_grace: body_grace.duration(),
         store_figures_interval: store_figures_interval.duration(),
+        drain_notice: drain_notice.duration(),
         drain: drain.duration(),
         offers: offer_rules(config),
     }

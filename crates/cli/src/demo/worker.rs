@@ -1,7 +1,6 @@
 //! The process that the demo kills: it adds one item after the other to a cart, several at once, each with a key of its own, and reports on
 //! stdout each write that begins and each that was acknowledged.
 
-use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,6 +14,7 @@ use super::{ANNA, SKU};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::rules::RuleOptions;
+use crate::victim::{end_with_parent, say};
 
 /// Name of the subcommand that the demo starts.
 pub(crate) const COMMAND: &str = "demo-worker";
@@ -68,11 +68,11 @@ impl Worker {
                             return Ok(());
                         }
                         let key = format!("{prefix}{number:04}");
-                        say(&Line::Begin { key: key.clone() })?;
+                        tell(&Line::Begin { key: key.clone() })?;
                         let reply = executor.execute(add(&cart, &key).call()).await;
                         if reply.ok {
                             let data = serde_json::to_value(&reply.data)?;
-                            say(&Line::Done { key, data })?;
+                            tell(&Line::Done { key, data })?;
                         }
                     }
                 })
@@ -86,21 +86,7 @@ impl Worker {
     }
 }
 
-/// Said at once, because nothing can be said after the signal.
-fn say(line: &Line) -> Result<(), Failure> {
-    let mut text = serde_json::to_string(line)?;
-    text.push('\n');
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
-}
-
-/// A demo that is gone holds no pipe any more.
-fn end_with_parent() {
-    std::thread::spawn(|| {
-        let mut nothing = [0; 1];
-        // Whatever it is that ends the reading, nobody is there.
-        let _ = std::io::stdin().read(&mut nothing);
-        std::process::exit(0);
-    });
+/// Writes a line about a write.
+fn tell(line: &Line) -> Result<(), Failure> {
+    say(&serde_json::to_string(line)?)
 }

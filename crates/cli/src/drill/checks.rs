@@ -1,7 +1,6 @@
 //! The checks, one function a guarantee.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use countersign::approve::Response;
@@ -21,6 +20,7 @@ use crate::backup;
 use crate::failure::Failure;
 use crate::journal::CHECKPOINT;
 use crate::place::{Place, archive_failed};
+use crate::victim;
 
 /// Maximum number of tools that one check tries.
 const TOOLS_MAX: usize = 64;
@@ -475,20 +475,13 @@ fn kill(
     if let Some(document) = config {
         command.arg("--config").arg(document.path());
     }
-    let mut child = command
+    command
         .arg(worker::COMMAND)
-        .args(["--tool", subject.name(), "--user", user, "--folder"])
-        .arg(scratch.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let Some(said) = child.stdout.take() else {
-        return Err(Failure::new("the process cannot be heard"));
-    };
-    let mut lines = BufReader::new(said).lines();
+        .args(["--tool", subject.name(), "--user", user])
+        .args(["--times", &scratch.times.to_string(), "--folder"])
+        .arg(scratch.path());
     let (mut begun, mut done) = (0, Vec::new());
-    let mut hear = |line: &str, done: &mut Vec<(usize, usize)>| {
+    victim::kill_when(&mut command, |line| {
         let mut words = line.split(' ');
         let word = words.next();
         let mut number = || words.next().and_then(|word| word.parse().ok());
@@ -500,19 +493,8 @@ fn kill(
             // A line that the signal cut off says nothing.
             _ => {}
         }
-        word == Some("begin")
-    };
-    for line in lines.by_ref() {
-        let is_begin = hear(&line?, &mut done);
-        if is_begin && done.len() >= ANSWERED {
-            break;
-        }
-    }
-    child.kill()?;
-    child.wait()?;
-    for line in lines {
-        hear(&line?, &mut done);
-    }
+        word == Some("begin") && done.len() >= ANSWERED
+    })?;
     Ok((begun, done))
 }
 

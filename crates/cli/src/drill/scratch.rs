@@ -22,9 +22,6 @@ use crate::journal::Journal;
 use crate::place::{Place, PlaceOptions};
 use crate::policy;
 
-/// Variable with which a test makes every effect happen more than once, to show that the checks can fail.
-const TIMES: &str = "COUNTERSIGN_DRILL_TIMES";
-
 /// A scratch installation.
 pub(crate) struct Scratch {
     /// Deleted with the drill; `None` in the process that is killed.
@@ -76,12 +73,12 @@ pub(super) struct Try<'a> {
 
 impl Scratch {
     /// Makes a scratch installation in a new folder.
-    pub(super) fn make(options: &PlaceOptions) -> Result<Self, Failure> {
+    pub(super) fn make(options: &PlaceOptions, times: usize) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new()
             .prefix("countersign-drill-")
             .tempdir()?;
         let path = folder.path().to_owned();
-        Self::enter(options, path, Some(folder))
+        Self::enter(options, path, Some(folder), times)
     }
 
     /// Enters the folder of a drill.
@@ -89,11 +86,8 @@ impl Scratch {
         options: &PlaceOptions,
         path: PathBuf,
         folder: Option<TempDir>,
+        times: usize,
     ) -> Result<Self, Failure> {
-        let times = std::env::var(TIMES)
-            .ok()
-            .and_then(|times| times.parse().ok());
-        let times = times.unwrap_or(1);
         let data = path.join("data");
         let store = format!("sqlite:{}", data.join("countersign.db").display());
         let given = vec![

@@ -1,13 +1,13 @@
 //! The process that the drill kills: it calls one tool again and again, each time with a key of its own, and says on stdout which calls
 //! begin and which were answered.
 
-use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
 use super::scratch::{Scratch, Subject, Try, count};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::place::PlaceOptions;
+use crate::victim::{end_with_parent, say};
 
 /// Name of the subcommand that the drill starts.
 pub(crate) const COMMAND: &str = "drill-worker";
@@ -26,11 +26,14 @@ pub(crate) struct DrillWorker {
 
     #[arg(long)]
     user: String,
+
+    #[arg(long)]
+    times: usize,
 }
 
 impl DrillWorker {
     pub(crate) fn run(&self, options: &PlaceOptions) -> Result<Exit, Failure> {
-        let mut scratch = Scratch::enter(options, self.folder.clone(), None)?;
+        let mut scratch = Scratch::enter(options, self.folder.clone(), None, self.times)?;
         end_with_parent();
         let subjects = scratch.subjects()?;
         let is_meant = |subject: &&Subject| subject.name() == self.tool;
@@ -58,20 +61,4 @@ impl DrillWorker {
 /// Returns the key of a call.
 pub(super) fn key(number: usize) -> String {
     format!("drill-kill-{number:05}")
-}
-
-/// Writes a line at once, because nothing can be written after the signal.
-fn say(line: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("{line}\n").as_bytes())?;
-    Ok(out.flush()?)
-}
-
-/// Ends this process when its parent has ended.
-fn end_with_parent() {
-    std::thread::spawn(|| {
-        let mut nothing = [0; 1];
-        let _ = std::io::stdin().read(&mut nothing);
-        std::process::exit(0);
-    });
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Listen, Period, WebUrl};
+use crate::value::{Listen, Pause, Period, WebUrl};
 
 /// The address of the server and the limits on everything that it receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +62,9 @@ pub struct Server {
     pub body_grace: Period,
     /// Cache time of the store's figures in `/metrics` and `/readyz`.
     pub store_figures_interval: Period,
+    /// Time during which a server that was told to stop still accepts calls while `/readyz` already answers 503, so that a load
+    /// balancer sends the next calls elsewhere. Set it to more than the balancer's check interval.
+    pub drain_notice: Pause,
     /// Time that running calls have to finish when the server stops.
     pub drain: Period,
 }
@@ -86,6 +89,7 @@ impl Default for Server {
             body_bytes_per_second_min: 1024,
             body_grace: Period::from_secs(2),
             store_figures_interval: Period::from_secs(1),
+            drain_notice: Pause::from_mins(0),
             drain: Period::from_secs(30),
         }
     }

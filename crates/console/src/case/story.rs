@@ -89,9 +89,11 @@ pub struct Step {
     pub is_sealed: bool,
 }
 
-/// What a person was shown.
+/// The question to a person.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Question {
+    /// True if the answer named the digest of what was on the screen, so that the record proves what was shown.
+    pub is_checked: bool,
     /// One line.
     pub title: String,
     /// What is done, to whom, for how much.

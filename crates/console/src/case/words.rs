@@ -48,6 +48,7 @@ says! {
     look_export: "opened records for an export", "为导出打开了记录";
     look_replay: "computed a call again", "重新计算了一次调用";
     shown: "What the person was shown", "向用户展示的内容";
+    question: "The question; that it was on a screen is not proved", "提出的问题；未证明其显示在屏幕上";
     irreversible: "Cannot be undone", "不可撤销";
     details: "All values", "全部数值";
     sealed: "The content is sealed.", "内容已密封。";

@@ -1,5 +1,6 @@
 //! One ZIP for a dispute: the case to read, the bundle, the page that verifies it, and what to do with them.
 
+use std::collections::BTreeSet;
 use std::io::{Cursor, Write as _};
 
 use countersign::contract::Language;
@@ -44,10 +45,16 @@ pub struct Archived {
 
 /// Makes the ZIP of a case. The case is written from `bundle`, so it shows what the bundle proves.
 pub fn zip(material: Material<'_>, bundle: &Bundle, now: Timestamp) -> Result<Archived, ZipError> {
-    let case = material.case;
+    // The access that made the bundle is recorded after it, so no bundle holds its own.
+    let bundled: BTreeSet<u64> = bundle.records.iter().map(|record| record.index).collect();
+    let mut case = material.case.clone();
+    case.records
+        .retain(|part| part.index.is_some_and(|index| bundled.contains(&index)));
+    let case = &case;
     let name = folder_of(case.things.first().unwrap_or(&case.name));
     let told = |language| {
         let material = Material {
+            case,
             bundle: material.bundle.map(|_| bundle),
             details_max: DETAILS_MAX,
             ..material

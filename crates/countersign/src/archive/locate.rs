@@ -23,9 +23,6 @@ pub struct KnownThing {
 /// Number of tiles that are read at once to find the hash of a leaf.
 const TILES_AT_ONCE: u64 = 64;
 
-/// Maximum number of records that one record may rest on.
-const RESTING_MAX: usize = 1_000;
-
 /// Maximum number of records of one call that are looked at.
 const RECORDS_MAX: usize = 100;
 
@@ -77,15 +74,6 @@ impl Archive {
         self.things
             .iter()
             .any(|thing| name.starts_with(thing.prefix))
-    }
-
-    /// These records and all that they rest on, each once.
-    pub async fn rests_on(&self, ids: &[SnapshotId]) -> Result<Vec<SnapshotId>, Error> {
-        let records = self.with_linked(ids, RESTING_MAX).await?;
-        Ok(records
-            .into_iter()
-            .map(|(stored, _)| stored.row.id)
-            .collect())
     }
 
     /// The record whose leaf has this hash. The newest are looked at first; it costs a read of the tree's lowest tiles.

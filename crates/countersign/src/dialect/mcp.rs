@@ -116,7 +116,8 @@ fn annotations(spec: &ToolSpec) -> Value {
     }
     if writes {
         let (adds, repeatable) = match behaviour.change {
-            Change::Replaces => (false, false),
+            // A hint that nobody has confirmed is not handed on.
+            Change::Replaces | Change::Nothing => (false, false),
             Change::Adds => (true, false),
             Change::Sets => (false, true),
         };

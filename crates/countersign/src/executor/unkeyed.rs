@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use countersign_args::Reading;
+use countersign_contract::tool::Change;
 use countersign_contract::{ActorType, Digest, Issue, IssueCode};
 use countersign_evidence::seal::UserKey;
 use serde_json::json;
@@ -44,7 +45,9 @@ impl Allowed {
                 self.call.principal.actor.kind == ActorType::Agent
             }
         };
-        let usual = if is_of_model {
+        // What is said to change nothing may have another answer by now.
+        let is_hinted = self.entry.spec().behaviour.change == Change::Nothing;
+        let usual = if is_of_model && !is_hinted {
             UnkeyedWrites::Derive
         } else {
             UnkeyedWrites::Allow

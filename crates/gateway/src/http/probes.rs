@@ -17,7 +17,7 @@ pub(super) async fn alive() -> Response {
 /// signed.
 pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
     let health = gateway.health();
-    if health.is_draining() {
+    if health.is_leaving() || health.is_draining() {
         return not_ready("the server is stopping");
     }
     if health.is_log_stopped() || gateway.executor().is_unsigned() {

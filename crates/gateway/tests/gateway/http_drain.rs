@@ -94,6 +94,33 @@ async fn a_call_that_has_begun_is_answered() {
     assert_eq!(within(running.ended).await.unwrap(), Stopped::Drained);
 }
 
+/// A load balancer learns of the end before the socket is closed: `/readyz` answers 503 while calls are still accepted.
+#[tokio::test]
+async fn the_end_is_announced_before_it_comes() {
+    let settings = Settings {
+        drain_notice: Duration::from_secs(3_600),
+        ..Settings::default()
+    };
+    let running = in_a_call(settings).await;
+    let address = running.stream.peer_addr().unwrap();
+    let ask = async |head: &str| {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!(
+            "{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let wire = to_the_end(&mut stream).await;
+        Answer::parse(&wire).unwrap()
+    };
+    assert_eq!(ask("GET /readyz").await.status, 200);
+    running.stop.send(()).unwrap();
+    until(async || running.gateway.health().is_leaving()).await;
+    assert_eq!(ask("GET /readyz").await.status, 503);
+    running.open.add_permits(2);
+    assert_eq!(ask("POST /v1/tools/test.gate").await.status, 200);
+    running.ended.abort();
+}
+
 /// A call goes on when its client has gone.
 #[tokio::test]
 async fn a_call_whose_client_has_gone_is_waited_for() {

@@ -1,5 +1,6 @@
 //! The definition of a tool as an MCP server gives it, and the entry that it makes.
 
+use countersign_contract::tool::Change;
 use countersign_contract::{Digest, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -123,6 +124,7 @@ impl Definition {
             version: Some(self.digest().to_string()),
             input: Some(input),
             output: output.map(Value::Object),
+            change: (self.annotations.read_only_hint == Some(true)).then_some(Change::Nothing),
             guessed: vec!["effect".to_owned()],
             ..ToolEntry::named(tool_name(&upstream.prefix(), &self.name))
         }

@@ -1,5 +1,6 @@
 //! `countersign evidence hold`, `release`, `holds` and `erase`: longer retention, and erasure.
 
+use countersign::archive::CasePart;
 use countersign::contract::SnapshotId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ Examples:
   countersign evidence hold u_7 --reason 'case 12 of 2026'
   countersign evidence hold order_0123456789abcdef --reason 'dispute 4711'
 
-The hold of an order covers its record and all records that it rests on.")]
+The hold of an order covers its whole case: what it rests on, the questions and answers about it, and what came of it.")]
 pub(crate) struct HoldCommand {
     #[command(flatten)]
     target: Target,
@@ -136,8 +137,7 @@ impl Covered {
 }
 
 impl Target {
-    /// Resolves the target to a user, and to the records that are meant if it is not all of them. An order stands for its record and for
-    /// everything that this rests on.
+    /// Resolves the target to a user, and to the records that are meant if it is not all of them. An order stands for its whole case.
     fn of(&self, place: &Place) -> Result<Covered, Failure> {
         let archive = place.archive();
         let named = match self.name.parse::<Name>() {
@@ -176,8 +176,15 @@ impl Target {
         }
         let mut records: Vec<SnapshotId> = named.into_iter().map(|row| row.id).collect();
         if archive.is_thing(&self.name) {
-            let all = archive.rests_on(&records);
-            records = place.runtime.block_on(all).map_err(archive_failed)?;
+            let case = archive.case(&self.name, &records);
+            let case = place.runtime.block_on(case).map_err(archive_failed)?;
+            let own = case.records.into_iter().filter(|own| match own.part {
+                CasePart::Ground | CasePart::Named | CasePart::Followed => true,
+                // Who looked is another matter, and another user's.
+                CasePart::Looked => false,
+            });
+            let own = own.filter(|own| own.shown.row.user_id == user);
+            records = own.map(|own| own.shown.row.id).collect();
         }
         Ok(Covered { user, records })
     }

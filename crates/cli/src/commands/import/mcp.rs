@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_config::FILE_NAME;
 use countersign_upstream::mcp::import::{self, Found, Read};
 use countersign_upstream::mcp::{Definition, Server};
 use countersign_upstream::{Manifest, Upstream};
@@ -186,9 +187,13 @@ impl Mcp {
         }
         if let Some(path) = &self.out {
             let path = path.display();
-            terminal.say(format!(
-                "written to {path}; add include = [\"{path}\"] to countersign.toml, then run `countersign upstreams approve`"
-            ))?;
+            let next = "run `countersign upstreams approve`";
+            let is_main = Path::new(FILE_NAME) == self.out.as_deref().unwrap_or(Path::new(""));
+            terminal.say(if is_main {
+                format!("written to {path}; now {next}")
+            } else {
+                format!("written to {path}; add include = [\"{path}\"] to {FILE_NAME}, then {next}")
+            })?;
         }
         Ok(())
     }

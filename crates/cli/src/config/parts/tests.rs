@@ -100,6 +100,7 @@ const SETTINGS: &[(&str, &str, &str)] = &[
         "'2014s'",
         "store_figures_interval: 2014s",
     ),
+    ("server.drain_notice", "'2016s'", "drain_notice: 2016s"),
     ("server.drain", "'2015s'", "drain: 2015s"),
     ("store.data", "'d'", r#"data=Some("d")"#),
     ("store.url", "'sqlite:x.db'", "sqlite:x.db"),

@@ -2,10 +2,9 @@
 //! and nothing happens twice.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -15,6 +14,7 @@ use crate::demo::stage::Stage;
 use crate::demo::worker::{self, Line};
 use crate::demo::world::World;
 use crate::failure::Failure;
+use crate::victim;
 
 /// Number of writes that are acknowledged before the process is killed.
 const DONE_MIN: usize = 24;
@@ -60,31 +60,16 @@ pub(in crate::demo) fn kill(data: &Path, cart: String) -> Result<Killed, Failure
 impl Killed {
     fn round(&mut self, data: &Path) -> Result<(), Failure> {
         let prefix = format!("crash-{}-", self.rounds);
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg(worker::COMMAND)
-            .args(["--cart", &self.cart, "--prefix", &prefix, "--data"])
-            .arg(data)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let Some(said) = child.stdout.take() else {
-            return Err(Failure::new("the process cannot be heard"));
-        };
-        let mut lines = BufReader::new(said).lines();
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(worker::COMMAND);
+        command.args(["--cart", &self.cart, "--prefix", &prefix, "--data"]);
+        command.arg(data);
         let (begun_before, done_before) = (self.begun.len(), self.done.len());
-        for line in lines.by_ref() {
-            let is_begin = self.hear(&line?);
-            if is_begin && self.done.len() - done_before >= DONE_MIN {
-                break;
-            }
-        }
-        child.kill()?;
-        self.signal = child.wait()?.signal();
-        // What it still said before it died was said.
-        for line in lines {
-            self.hear(&line?);
-        }
+        let ended = victim::kill_when(&mut command, |line| {
+            let is_begin = self.hear(line);
+            is_begin && self.done.len() - done_before >= DONE_MIN
+        })?;
+        self.signal = ended.signal();
         let begun = self.begun.len() - begun_before;
         self.in_flight = begun - (self.done.len() - done_before);
         Ok(())
