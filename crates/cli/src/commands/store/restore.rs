@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::answer::write_json;
 use crate::backend::StoreName;
+use crate::commands::counted;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::place::PlaceOptions;
@@ -162,6 +163,7 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
         How::Same => {
             terminal.say("note: no signed record is lost")?;
             terminal.say(UNSIGNED)?;
+            terminal.say(OLD_FOLDER)?;
         }
         How::NewLog { lost } => {
             match lost {
@@ -182,8 +184,12 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
 /// knows of the records in between.
 const UNSIGNED: &str = "note: calls answered in the last second before the old store stopped may be lost without a trace; ask your callers what they sent then";
 
+/// Nothing here can see another folder with the same log.
+const OLD_FOLDER: &str = "note: if the backup came from another folder, never start that folder again: the log would have two histories under one name";
+
 /// Work that is left to the operator after a new log was started.
-const NEW_LOG_TASKS: [&str; 3] = [
+const NEW_LOG_TASKS: [&str; 4] = [
+    "let your callers compare before they retry: idempotency keys used after the backup are unknown, so a repeated call would run a second time",
     "erase and hold again the users whose erasures and holds you know of: those after the backup are lost",
     "create new API keys with `countersign keys create`: all old keys and open approvals have ended",
     "give the new log.pub to everyone who verifies your log",
@@ -193,7 +199,12 @@ const NEW_LOG_TASKS: [&str; 3] = [
 fn would_lose(judgement: &Judgement, size: u64, folder: &Path) -> Failure {
     let message = match judgement.lost() {
         Some(lost) => format!(
-            "{lost} signed records would be lost: the log has {} signed records, the backup has {size}",
+            "{} would be lost: the log has {} signed records, the backup has {size}",
+            counted(
+                usize::try_from(lost).unwrap_or(usize::MAX),
+                "signed record",
+                "signed records"
+            ),
             size + lost
         ),
         None => format!(
@@ -201,12 +212,17 @@ fn would_lose(judgement: &Judgement, size: u64, folder: &Path) -> Failure {
             folder.display()
         ),
     };
+    // Files that show a newer log are here already, if the number is known.
+    let newest = match judgement.lost() {
+        Some(_) => "the newest store",
+        None => "the newest store, or the files log.signed and checkpoint of its folder,",
+    };
     Failure::new(message)
         .lines(vec![
             "Erasures, revoked keys, holds and answers after the backup would be undone.".to_owned(),
         ])
         .hint(format!(
-            "copy the newest store, or the files log.signed and checkpoint of its folder, to {} and run the command again; if they are gone, --accept-loss starts a new log",
+            "copy {newest} to {} and run the command again; if that is gone, --accept-loss starts a new log",
             folder.display()
         ))
         .not_verified()
