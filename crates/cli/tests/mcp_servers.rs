@@ -752,3 +752,29 @@ fn a_wrapped_server_is_called_in_one_line() {
     let calls = own.ok(&["calls", "--json"]);
     assert!(calls.out.contains("plain.say"), "{calls:?}");
 }
+
+/// A server at an address becomes an entry with its tools; after the approval they are called like the others.
+#[test]
+fn a_server_at_an_address_is_imported() {
+    let far = Installation::new().with_server();
+    far.ok(&["upstreams", "approve", "plain"]);
+    let served = far.serve();
+    let own = Installation::new();
+    let url = format!("http://{}/mcp", served.address);
+    let out = ["--name", "far", "--out", "countersign.toml"];
+    let said = own.ok(&[&["import", "mcp", url.as_str()][..], &out].concat());
+    // The file is the configuration itself: nothing has to be included.
+    assert!(
+        said.err.contains("now run `countersign upstreams approve`")
+            && !said.err.contains("include"),
+        "{said:?}"
+    );
+    let text = std::fs::read_to_string(own.path("countersign.toml")).unwrap();
+    for part in [url.as_str(), "name = \"far\"", "# far.plain_echo: "] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    own.ok(&["upstreams", "approve", "far"]);
+    let arguments = r#"{"text": "hi"}"#;
+    let called = own.ok(&["call", "far.plain_say", "--args", arguments]);
+    assert!(called.out.contains("hi"), "{called:?}");
+}

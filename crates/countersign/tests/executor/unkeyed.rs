@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::authorize::{Authorizer, Decision, UnkeyedWrites, Verdict};
+use countersign::contract::tool::Change;
 use countersign::contract::{
     Actor, ActorType, Input, Parameter, RequestEnvelope, ToolSpec, ValueKind,
 };
@@ -123,6 +124,39 @@ async fn what_a_model_sends_twice_is_done_once() {
         ..sent()
     };
     check(USUAL, agent.clone(), 30, agent, 1).await;
+}
+
+/// A server's hint that a tool only reads is not believed, but its answer is not kept either: it may be another one by now.
+#[tokio::test]
+async fn what_is_hinted_to_read_is_read_again() {
+    let count =
+        Probe::external("tickets.count").with(|behaviour| behaviour.change = Change::Nothing);
+    let ran = count.runs();
+    let world = World::logging_with([count], |builder| {
+        builder.authorizer(Arc::new(Fixed(USUAL)))
+    });
+    let empty = || Sent {
+        arguments: json!({}),
+        ..sent()
+    };
+    for runs in [1, 2] {
+        let answer = send(&world, "tickets.count", empty()).await;
+        assert_eq!(
+            (&answer["ok"], &answer["replayed"]),
+            (&json!(true), &Value::Null),
+            "{answer:#}"
+        );
+        ran.check(runs);
+    }
+    // Whoever repeats it with a key means the same call.
+    let keyed = || Sent {
+        envelope: json!({"idempotency_key": "k"}),
+        ..empty()
+    };
+    for _ in 0..2 {
+        send(&world, "tickets.count", keyed()).await;
+    }
+    ran.check(3);
 }
 
 #[tokio::test]
