@@ -17,6 +17,8 @@ fn runnable(readme: &str) -> String {
         .find(|name| line.starts_with(name));
         match varying {
             Some(name) => format!("{name}[..]\n"),
+            // A refused call ends with code 1, which a reader of the page need not see.
+            None if line.starts_with("INVALID_ARGUMENT: ") => format!("? 1\n{line}\n"),
             None => line.replacen("$ cargo run -p countersign-cli -- ", "$ countersign ", 1) + "\n",
         }
     };
