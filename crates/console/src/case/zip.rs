@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{Cursor, Write as _};
 
-use countersign::contract::Language;
+use countersign::contract::{EvidenceRecord, Language, SnapshotId};
 use countersign_evidence::bundle::Bundle;
 use countersign_evidence::page::{VERIFIER, VERIFIER_NAME};
 use jiff::Timestamp;
@@ -46,10 +46,15 @@ pub struct Archived {
 /// Makes the ZIP of a case. The case is written from `bundle`, so it shows what the bundle proves.
 pub fn zip(material: Material<'_>, bundle: &Bundle, now: Timestamp) -> Result<Archived, ZipError> {
     // The access that made the bundle is recorded after it, so no bundle holds its own.
-    let bundled: BTreeSet<u64> = bundle.records.iter().map(|record| record.index).collect();
+    let bundled: BTreeSet<SnapshotId> = bundle
+        .records
+        .iter()
+        .filter_map(|record| serde_json::from_str::<EvidenceRecord>(&record.leaf).ok())
+        .map(|record| record.id)
+        .collect();
     let mut case = material.case.clone();
     case.records
-        .retain(|part| part.index.is_some_and(|index| bundled.contains(&index)));
+        .retain(|part| bundled.contains(&part.record.id));
     let case = &case;
     let name = folder_of(case.things.first().unwrap_or(&case.name));
     let told = |language| {

@@ -57,7 +57,7 @@ pub struct ArgumentEntry {
     /// Value for a call that leaves the argument out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Kind of the value, on top of the schema: `timestamp` for a text that is a point in time, for instance. The type that the schema has
+    /// Kind of the value, on top of the schema: `timestamp` for a string that is a point in time, for instance. The type that the schema has
     /// stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ValueKind>,
