@@ -98,7 +98,7 @@ async fn a_call_that_has_begun_is_answered() {
 #[tokio::test]
 async fn the_end_is_announced_before_it_comes() {
     let settings = Settings {
-        drain_notice: Duration::from_secs(3_600),
+        drain_notice: Duration::from_hours(1),
         ..Settings::default()
     };
     let running = in_a_call(settings).await;
