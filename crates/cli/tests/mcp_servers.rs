@@ -765,7 +765,8 @@ fn a_server_at_an_address_is_imported() {
     let said = own.ok(&[&["import", "mcp", url.as_str()][..], &out].concat());
     // The file is the configuration itself: nothing has to be included.
     assert!(
-        said.err.contains("now run `countersign upstreams approve`")
+        said.err
+            .contains("now run `countersign upstreams approve NAME`")
             && !said.err.contains("include"),
         "{said:?}"
     );
@@ -774,6 +775,17 @@ fn a_server_at_an_address_is_imported() {
         assert!(text.contains(part), "{part} in {text}");
     }
     own.ok(&["upstreams", "approve", "far"]);
+    // What an operator has said about a tool is not lost by the next import.
+    let confirmed = format!("{text}\n[[tool]]\nname = \"far.plain_say\"\nconfirm = \"always\"\n");
+    std::fs::write(own.path("countersign.toml"), &confirmed).unwrap();
+    let refused = own.run(&[&["import", "mcp", url.as_str()][..], &out].concat(), "");
+    assert!(
+        refused.code != Some(0) && refused.err.contains("far.plain_say"),
+        "{refused:?}"
+    );
+    let kept = std::fs::read_to_string(own.path("countersign.toml")).unwrap();
+    assert_eq!(kept, confirmed);
+    std::fs::write(own.path("countersign.toml"), &text).unwrap();
     let arguments = r#"{"text": "hi"}"#;
     let called = own.ok(&["call", "far.plain_say", "--args", arguments]);
     assert!(called.out.contains("hi"), "{called:?}");

@@ -245,7 +245,7 @@ impl Deref for Listen {
 
 impl Written for Listen {
     const NAME: &'static str = "Listen";
-    const FORM: &'static str = "an address and a port such as 127.0.0.1:8787, [::1]:8787 or localhost:8787, or a port alone, in quotes; \
+    const FORM: &'static str = "an address and a port such as 127.0.0.1:8787, [::1]:8787 or localhost:8787, or a port alone; \
                                 0.0.0.0:8787 is every network";
 
     fn read(text: &str) -> Option<Self> {

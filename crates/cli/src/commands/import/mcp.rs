@@ -75,6 +75,16 @@ impl Mcp {
             return Err(Failure::new("the file has no MCP server"));
         }
         let old = self.out.as_deref().map(earlier).transpose()?.flatten();
+        if let Some(tool) = old.as_ref().and_then(|old| old.tool.first()) {
+            // A confirmation or an effect that an operator has set must not get lost.
+            let message = format!(
+                "the file has an entry for the tool {:?}, which an import would lose",
+                tool.name
+            );
+            return Err(Failure::new(message).hint(
+                "move the [[tool]] entries to another file, with include = [\"…\"] in countersign.toml, and import again",
+            ));
+        }
         keep(&mut read, old);
         let asked = if self.offline {
             Asked::new()
@@ -187,7 +197,7 @@ impl Mcp {
         }
         if let Some(path) = &self.out {
             let path = path.display();
-            let next = "run `countersign upstreams approve`";
+            let next = "run `countersign upstreams approve NAME`";
             let is_main = Path::new(FILE_NAME) == self.out.as_deref().unwrap_or(Path::new(""));
             terminal.say(if is_main {
                 format!("written to {path}; now {next}")
