@@ -32,7 +32,8 @@ use judge::Judgement;
 /// - The store is gone, and no signed record is missing in the backup: the log continues.
 ///
 /// - The store is gone, and signed records are missing in the backup: the command refuses. With --accept-loss it
-///   starts a new log. The first record of the new log names the old one. All API keys and open approvals end.
+///   starts a new log. The first record of the new log names the old one. All API keys,
+///   open approvals and grants end.
 ///
 /// Without FILE, the command checks a store that you restored by other means, such as `pg_restore`.
 #[derive(Debug, clap::Args)]
@@ -185,7 +186,7 @@ const UNSIGNED: &str = "note: calls answered in the last second before the old s
 /// Work that is left to the operator after a new log was started.
 const NEW_LOG_TASKS: [&str; 3] = [
     "erase and hold again the users whose erasures and holds you know of: those after the backup are lost",
-    "create new API keys with `countersign keys create`: all old keys and open approvals have ended",
+    "create new API keys with `countersign keys create`: all old keys, open approvals and grants have ended",
     "give the new log.pub to everyone who verifies your log",
 ];
 
