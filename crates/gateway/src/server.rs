@@ -102,7 +102,8 @@ impl Server {
         }
     }
 
-    /// Serves until `stop` is ready and the notice for load balancers is over, then finishes the requests that have begun, as long as the settings allow.
+    /// Serves until `stop` is ready and the notice for load balancers is over. Then finishes the requests that have begun, as long as
+    /// the settings allow.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Stopped {
         let Self {
             listener,
