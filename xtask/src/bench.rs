@@ -15,6 +15,9 @@ const BENCHES: [&str; 6] = [
     "console",
 ];
 
+/// Those that measure servers are programs; the others are benchmarks of cargo.
+const PROGRAMS: [&str; 3] = ["gateway", "upstream", "console"];
+
 /// The other programs, pinned: a figure beside another version would be another figure.
 const NPM: [&str; 3] = [
     "@restatedev/restate-server@1.7.12",
@@ -42,23 +45,28 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         .copied()
         .filter(|word| !BENCHES.contains(word))
         .collect();
-    if benches.contains(&"gateway") {
-        for step in servers() {
+    let is_measured = |name: &str| benches.contains(&name);
+    if PROGRAMS.into_iter().any(is_measured) {
+        built().run()?;
+    }
+    if is_measured("gateway") {
+        for step in gateway_peers() {
             step.run()?;
         }
     }
-    if benches.contains(&"console") {
-        let build = ["build", "--release", "--locked", "--package"];
-        let build = [&build[..], &["countersign-cli", "--bins"]].concat();
-        Step::cargo("servers", &build).run()?;
-    }
-    if benches.contains(&"upstream") {
+    if is_measured("upstream") {
         corpus::github_document()?;
-        for step in upstream_servers() {
+        for step in upstream_peers() {
             step.run()?;
         }
     }
     for name in benches {
+        if PROGRAMS.contains(&name) {
+            let program = target().join(format!("release/measure_{name}"));
+            let program = program.to_string_lossy();
+            Step::program("benchmarks", &program, &options).run()?;
+            continue;
+        }
         let run = [
             "bench",
             "--locked",
@@ -73,8 +81,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Our own servers that are measured over an upstream, the upstream, and other proxies.
-fn upstream_servers() -> Vec<Step> {
+/// Builds our own servers as they are published, the bare ones beside them, and the programs that measure them. They are one build: with
+/// another choice of packages, all crates below them would be built again.
+fn built() -> Step {
     let build = [
         "build",
         "--release",
@@ -85,7 +94,12 @@ fn upstream_servers() -> Vec<Step> {
         "countersign-benches",
         "--bins",
     ];
-    let mut steps = vec![Step::cargo("servers", &build), mcp_peer()];
+    Step::cargo("servers", &build)
+}
+
+/// Other proxies, which calls to an upstream are measured beside.
+fn upstream_peers() -> Vec<Step> {
+    let mut steps = Vec::new();
     let peers = target().join("peers");
     if !peers.join("bin/mcp-proxy").exists() {
         let folder = peers.to_string_lossy();
@@ -103,33 +117,9 @@ fn upstream_servers() -> Vec<Step> {
     steps
 }
 
-/// A minimal MCP server.
-fn mcp_peer() -> Step {
-    let peer = [
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "countersign-gateway",
-        "--example",
-        "mcp_peer",
-    ];
-    Step::cargo("servers", &peer)
-}
-
-/// The servers that are measured: ours, built as it is published, and the others.
-fn servers() -> Vec<Step> {
-    let build = [
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "countersign-cli",
-        "--package",
-        "countersign-benches",
-        "--bins",
-    ];
-    let mut steps = vec![Step::cargo("servers", &build), mcp_peer()];
+/// Other servers that the gateway is measured beside.
+fn gateway_peers() -> Vec<Step> {
+    let mut steps = Vec::new();
     let peers = target().join("peers");
     let folder = peers.to_string_lossy();
     if !peers.join("node_modules").exists() {

@@ -32,21 +32,20 @@ pub fn alone(tool: &'static str) -> Talk {
     }
 }
 
-/// The same calls in a session, which is begun before.
-pub fn in_session(tool: &'static str) -> Talk {
-    let begin: MakeInSession = Arc::new(|_, _| {
+/// The same calls in a session at this path, which is begun before.
+pub fn in_session(path: &'static str, tool: &'static str) -> Talk {
+    let begin: MakeInSession = Arc::new(move |_, _| {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{OLDER}","capabilities":{{}},"clientInfo":{{"name":"bench","version":"1"}}}}}}"#
         );
-        post("/mcp", &[ACCEPT], &body)
+        post(path, &[ACCEPT], &body)
     });
-    let ready: MakeInSession = Arc::new(|_, session| {
+    let ready: MakeInSession = Arc::new(move |_, session| {
         let body = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        post("/mcp", &headers(session), body)
+        post(path, &headers(session), body)
     });
-    let make: MakeInSession = Arc::new(move |number, session| {
-        post("/mcp", &headers(session), &call(number + 1, tool, ""))
-    });
+    let make: MakeInSession =
+        Arc::new(move |number, session| post(path, &headers(session), &call(number + 1, tool, "")));
     Talk {
         begin: vec![begin, ready],
         make,

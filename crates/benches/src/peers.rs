@@ -30,10 +30,7 @@ impl Programs {
     /// Beside the program that runs.
     pub fn found() -> Result<Self> {
         let own = std::env::current_exe()?;
-        let release = own
-            .ancestors()
-            .nth(2)
-            .ok_or_else(|| Error::other("no folder"))?;
+        let release = own.parent().ok_or_else(|| Error::other("no folder"))?;
         let target = release.parent().ok_or_else(|| Error::other("no folder"))?;
         Ok(Self {
             release: release.to_owned(),
@@ -43,14 +40,38 @@ impl Programs {
         })
     }
 
+    /// `countersign serve` on this store, with the sample shop and this configuration.
+    pub async fn configured(
+        &self,
+        data: &Path,
+        store: Option<&str>,
+        config: &str,
+    ) -> Result<Server> {
+        let file = data.join("countersign.toml");
+        std::fs::write(&file, format!("[shop]\nenabled = true\n{config}"))?;
+        self.serve(data, store, Some(&file)).await
+    }
+
     /// `countersign serve` on this store.
     pub async fn countersign(&self, data: &Path, store: Option<&str>) -> Result<Server> {
+        self.serve(data, store, None).await
+    }
+
+    async fn serve(
+        &self,
+        data: &Path,
+        store: Option<&str>,
+        config: Option<&Path>,
+    ) -> Result<Server> {
         let address = free_address()?;
         let mut command = Command::new(self.release.join("countersign"));
         command.args(["--json", "serve", "--listen", &address.to_string()]);
         command.arg("--data").arg(data);
         if let Some(store) = store {
             command.args(["--store", store]);
+        }
+        if let Some(config) = config {
+            command.arg("--config").arg(config);
         }
         command.env("COUNTERSIGN_LOG", "error");
         Server::start(command, address).await
@@ -81,7 +102,7 @@ impl Programs {
     /// A minimal MCP server.
     pub async fn bare_mcp(&self) -> Result<Server> {
         let address = free_address()?;
-        let mut command = Command::new(self.release.join("examples/mcp_peer"));
+        let mut command = Command::new(self.release.join("bare_mcp"));
         command.arg(address.to_string());
         Server::start(command, address).await
     }

@@ -778,13 +778,18 @@ fn a_server_at_an_address_is_imported() {
     // What an operator has said about a tool is not lost by the next import.
     let confirmed = format!("{text}\n[[tool]]\nname = \"far.plain_say\"\nconfirm = \"always\"\n");
     std::fs::write(own.path("countersign.toml"), &confirmed).unwrap();
-    let refused = own.run(&[&["import", "mcp", url.as_str()][..], &out].concat(), "");
-    assert!(
-        refused.code != Some(0) && refused.err.contains("far.plain_say"),
-        "{refused:?}"
-    );
+    let said = own.ok(&[&["import", "mcp", url.as_str()][..], &out].concat());
+    assert!(said.err.contains("it stays as it is"), "{said:?}");
     let kept = std::fs::read_to_string(own.path("countersign.toml")).unwrap();
     assert_eq!(kept, confirmed);
+    // A server that is new stands behind everything that the file has.
+    let other = ["--name", "other", "--out", "countersign.toml"];
+    own.ok(&[&["import", "mcp", url.as_str()][..], &other].concat());
+    let added = std::fs::read_to_string(own.path("countersign.toml")).unwrap();
+    assert!(
+        added.starts_with(&confirmed) && added.contains("name = \"other\""),
+        "{added}"
+    );
     std::fs::write(own.path("countersign.toml"), &text).unwrap();
     let arguments = r#"{"text": "hi"}"#;
     let called = own.ok(&["call", "far.plain_say", "--args", arguments]);

@@ -33,8 +33,7 @@ pub struct Dialogue {
     abilities: Value,
     log_level: Option<String>,
     answers: Option<Answers>,
-    line: Option<mpsc::Sender<Said>>,
-    is_live: bool,
+    line: Option<(mpsc::Sender<Said>, Asks)>,
     left: Mutex<Option<Left>>,
 }
 
@@ -72,6 +71,15 @@ pub enum Left {
     },
 }
 
+/// Moment at which a caller answers the questions of a running call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// At once, while the request runs.
+    Now,
+    /// With the next request. The call goes on meanwhile.
+    Later,
+}
+
 /// Message of a running call.
 #[derive(Debug)]
 pub enum Said {
@@ -89,7 +97,6 @@ impl Dialogue {
             log_level: None,
             answers: None,
             line: None,
-            is_live: false,
             left: Mutex::default(),
         }
     }
@@ -106,11 +113,10 @@ impl Dialogue {
         self
     }
 
-    /// The same with a line to the caller; a live one takes questions as well as messages.
-    pub fn line(mut self, is_live: bool) -> (Self, mpsc::Receiver<Said>) {
+    /// The same with a line to the caller, who answers questions at this moment.
+    pub fn line(mut self, asks: Asks) -> (Self, mpsc::Receiver<Said>) {
         let (sender, said) = mpsc::channel(WAITING_MAX);
-        self.line = Some(sender);
-        self.is_live = is_live;
+        self.line = Some((sender, asks));
         (self, said)
     }
 
@@ -136,14 +142,16 @@ impl Dialogue {
         self.answers.as_ref()
     }
 
-    /// True if the caller can be asked while the call runs.
+    /// True if the caller answers while the request runs.
     pub fn is_live(&self) -> bool {
-        self.is_live
+        self.line
+            .as_ref()
+            .is_some_and(|(_, asks)| *asks == Asks::Now)
     }
 
-    /// Asks the caller now. `None` if that cannot be, or there is no answer.
+    /// Asks the caller, and waits for the answer, also over several requests. `None` if that cannot be, or there is no answer.
     pub async fn ask(&self, request: Value) -> Option<Value> {
-        let line = self.line.as_ref().filter(|_| self.is_live)?;
+        let (line, _) = self.line.as_ref()?;
         let (answer, answered) = oneshot::channel();
         line.send(Said::Question(request, answer)).await.ok()?;
         answered.await.ok()
@@ -151,7 +159,7 @@ impl Dialogue {
 
     /// Tells the caller something; a message that finds no room is left out.
     pub fn tell(&self, message: Value) {
-        if let Some(line) = &self.line {
+        if let Some((line, _)) = &self.line {
             let _full = line.try_send(Said::Message(message));
         }
     }
@@ -177,7 +185,7 @@ mod tests {
     /// A question finds its answer, and no call waits for a caller who cannot be asked or has gone.
     #[tokio::test]
     async fn a_question_is_answered_or_ends() {
-        let (live, mut said) = Dialogue::new(json!({"elicitation": {}})).line(true);
+        let (live, mut said) = Dialogue::new(json!({"elicitation": {}})).line(Asks::Now);
         assert!(live.has("elicitation") && !live.has("sampling"));
         let caller = async {
             match said.recv().await {
@@ -190,9 +198,10 @@ mod tests {
         drop(said);
         assert_eq!(live.ask(json!("again?")).await, None);
 
-        let (deaf, mut said) = Dialogue::new(json!({})).line(false);
-        assert_eq!(deaf.ask(json!("name?")).await, None);
-        deaf.tell(json!("a note"));
+        assert_eq!(Dialogue::new(json!({})).ask(json!("name?")).await, None);
+        let (later, mut said) = Dialogue::new(json!({})).line(Asks::Later);
+        assert!(!later.is_live());
+        later.tell(json!("a note"));
         assert!(matches!(said.recv().await, Some(Said::Message(_))));
     }
 }

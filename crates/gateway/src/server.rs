@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,15 +24,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::gateway::Gateway;
 use crate::kept::Kept;
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::operator::{AtSocket, OperatorSocket};
 use crate::routes;
 use crate::settings::Settings;
 
+mod lanes;
 mod peers;
 mod roster;
 mod stall;
 
+use lanes::Lanes;
 use peers::{PeerSlot, Peers};
 use roster::{Entry, Roster};
 use stall::Stall;
@@ -41,6 +43,7 @@ use stall::Stall;
 pub struct Server {
     listener: Option<TcpListener>,
     operators: Option<OperatorSocket>,
+    lanes: Option<Lanes>,
     gateway: Gateway,
 }
 
@@ -72,9 +75,11 @@ impl Server {
     /// Binds the socket.
     pub async fn bind(gateway: Gateway, address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
+        let lanes = Lanes::start(gateway.settings().threads)?;
         Ok(Self {
             listener: Some(listener),
             operators: None,
+            lanes: Some(lanes),
             gateway,
         })
     }
@@ -84,6 +89,7 @@ impl Server {
         Self {
             listener: None,
             operators: None,
+            lanes: None,
             gateway,
         }
     }
@@ -108,6 +114,7 @@ impl Server {
         let Self {
             listener,
             operators,
+            lanes,
             gateway,
         } = self;
         let settings = gateway.settings();
@@ -134,7 +141,7 @@ impl Server {
         // Each closes its socket when it ends.
         tokio::select! {
             () = told => {}
-            () = connections.take_callers(door) => {}
+            () = connections.take_callers(door, lanes.as_ref()) => {}
             () = connections.take_operators(operators) => {}
         }
         tidying.abort();
@@ -153,6 +160,9 @@ impl Server {
             gateway.settle_denials().await;
         };
         let _ = tokio::time::timeout(LAST_RECORDS, written).await;
+        if let Some(lanes) = lanes {
+            lanes.end().await;
+        }
         match finished {
             Ok(true) => Stopped::Drained,
             Ok(false) | Err(_) => Stopped::CutOff,
@@ -257,15 +267,24 @@ struct Connections {
 
 impl Connections {
     /// Accepts connections, as many as there are slots for; never returns.
-    async fn take_callers(&self, door: Option<Door>) {
-        let Some(mut door) = door else {
+    async fn take_callers(&self, door: Option<Door>, lanes: Option<&Lanes>) {
+        let (Some(mut door), Some(lanes)) = (door, lanes) else {
             return std::future::pending().await;
         };
         loop {
             match door.accept().await {
                 Ok(Accepted { stream, slot, peer }) => {
-                    let entry = self.roster.enter(peer.peer);
-                    self.serve(stream, (slot, peer), entry, None);
+                    let connection = self.prepared(self.roster.enter(peer.peer), None);
+                    // The socket belongs to the thread that serves it.
+                    let Ok(stream) = stream.into_std() else {
+                        continue;
+                    };
+                    lanes.spawn(async move {
+                        if let Ok(stream) = TcpStream::from_std(stream) {
+                            connection.serve(stream).await;
+                        }
+                        drop((slot, peer));
+                    });
                 }
                 Err(error) => pause(&error).await,
             }
@@ -285,25 +304,59 @@ impl Connections {
             match accepted.await {
                 Ok((stream, slot)) => {
                     let entry = roster.enter(Ipv4Addr::LOCALHOST.into());
-                    self.serve(stream, slot, entry, Some(AtSocket));
+                    let connection = self.prepared(entry, Some(AtSocket));
+                    tokio::spawn(async move {
+                        connection.serve(stream).await;
+                        drop(slot);
+                    });
                 }
                 Err(error) => pause(&error).await,
             }
         }
     }
 
-    /// Serves a connection; its slots are released when it ends.
-    fn serve<S>(
-        &self,
-        stream: S,
-        room: impl Send + 'static,
-        entry: Entry,
-        by_socket: Option<AtSocket>,
-    ) where
+    /// A connection that can be served by any thread.
+    fn prepared(&self, entry: Entry, by_socket: Option<AtSocket>) -> Connection {
+        Connection {
+            router: self.router.clone(),
+            builder: self.builder.clone(),
+            watcher: self.graceful.watcher(),
+            counted: self.metrics.connection(),
+            patience: self.patience,
+            entry,
+            by_socket,
+        }
+    }
+}
+
+/// A connection that was accepted.
+struct Connection {
+    router: Router,
+    builder: http1::Builder,
+    watcher: Watcher,
+    counted: metrics::Connection,
+    patience: Duration,
+    entry: Entry,
+    by_socket: Option<AtSocket>,
+}
+
+impl Connection {
+    /// Serves the connection to its end.
+    async fn serve<S>(self, stream: S)
+    where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let Self {
+            router,
+            builder,
+            watcher,
+            counted,
+            patience,
+            entry,
+            by_socket,
+        } = self;
         let presence = entry.presence.clone();
-        let routes = TowerToHyperService::new(self.router.clone());
+        let routes = TowerToHyperService::new(router);
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             if let Some(at_socket) = by_socket {
                 request.extensions_mut().insert(at_socket);
@@ -319,21 +372,17 @@ impl Connections {
                 Ok::<_, Infallible>(response.map(|body| Kept::new(body, busy)))
             }
         });
-        let io = TokioIo::new(Stall::new(stream, self.patience).told_to(entry.presence.clone()));
-        let connection = self.builder.serve_connection(io, service);
-        let watched = self.graceful.watch(connection);
-        let counted = self.metrics.connection();
-        tokio::spawn(async move {
-            let ended = tokio::select! {
-                ended = watched => ended,
-                () = entry.presence.closed() => Ok(()),
-            };
-            // A client that sends no HTTP, hangs up or is too slow is not worth a log line.
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended");
-            }
-            drop((counted, room, entry));
-        });
+        let io = TokioIo::new(Stall::new(stream, patience).told_to(entry.presence.clone()));
+        let connection = builder.serve_connection(io, service);
+        let ended = tokio::select! {
+            ended = watcher.watch(connection) => ended,
+            () = entry.presence.closed() => Ok(()),
+        };
+        // A client that sends no HTTP, hangs up or is too slow is not worth a log line.
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended");
+        }
+        drop((counted, entry));
     }
 }
 

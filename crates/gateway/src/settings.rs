@@ -52,6 +52,9 @@ pub struct Settings {
     pub mcp_streams_per_caller_max: usize,
     /// True if MCP clients also find the fixtures of the official conformance suite. Never for real use.
     pub conformance: bool,
+    /// Number of threads that serve connections, each with a runtime of its own. With 0, the default, connections are served by the
+    /// runtime that runs the server.
+    pub threads: usize,
     /// Time limit for a client to send a head or a body.
     pub read_timeout: Duration,
     /// Minimum speed of a body in bytes a second, after its first [`body_grace`](Self::body_grace).
@@ -104,6 +107,7 @@ impl Default for Settings {
             mcp_streams_max: 256,
             mcp_streams_per_caller_max: 16,
             conformance: false,
+            threads: 0,
             read_timeout: Duration::from_secs(10),
             body_bytes_per_second_min: 1024,
             body_grace: Duration::from_secs(2),

@@ -185,6 +185,7 @@ fn mistakes_are_named_by_their_key() {
         [[tool]]
         name = "shop.none"
         ttl_seconds = 1
+        change = "nothing"
     "#), @r#"
     upstream[0].name: "Bad Name" is not 1 to 64 lower-case letters, digits, - and _
     upstream[0].base_url: "ftp://example.com" is not an http or https address
@@ -215,6 +216,7 @@ fn mistakes_are_named_by_their_key() {
     tool[2].recovery: a read needs no recovery
     tool[2].confirm: a read is not confirmed; declare the effect, or leave this out
     tool[3].upstream: tool[2] defines this tool already; name the upstream once
+    tool[4].change: a tool that changes nothing has effect = "read"; leave this out
     tool[4].name: no entry defines this tool: name its upstream, or correct the name
     "#);
 }

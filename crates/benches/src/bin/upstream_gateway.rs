@@ -22,8 +22,15 @@ use serde_json::{Value, json};
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn main() -> Result<(), Failed> {
+fn main() -> Result<(), Failed> {
+    let mut b = if std::env::var("ONE").is_ok() {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        tokio::runtime::Builder::new_multi_thread()
+    };
+    b.worker_threads(2).enable_all().build()?.block_on(real())
+}
+async fn real() -> Result<(), Failed> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [listen, upstream, evidence, folder] = words.as_slice() else {
         return Err("usage: upstream_gateway LISTEN UPSTREAM EVIDENCE FOLDER".into());
@@ -69,7 +76,11 @@ async fn main() -> Result<(), Failed> {
         archive,
         ids,
         Identity::loopback(),
-        Settings::default(),
+        Settings {
+            // As `countersign serve` has on two processors.
+            threads: 2,
+            ..Settings::default()
+        },
     );
     let server = Server::bind(gateway, listen.parse()?).await?;
     server.run(std::future::pending()).await;

@@ -67,7 +67,7 @@ pub(crate) struct Bind {
     dialect: Option<TextDialect>,
 
     /// Show the text with marks under what was read as something else
-    #[arg(long, conflicts_with_all = ["jsonl", "partial", "dialect"])]
+    #[arg(long, conflicts_with_all = ["jsonl", "partial"])]
     explain: bool,
 
     /// The text is incomplete: show only the part that later text cannot change
@@ -101,20 +101,26 @@ impl Bind {
         }
         let text = self.text()?;
         let bound = binder.bind_with(&text, &reading);
-        if self.explain && !terminal.is_for_programs() {
-            let is_coloured = terminal.paint().is_on();
-            let shown = explain::explain(&text, &bound.issues, is_coloured);
-            write!(terminal.data(), "{shown}")?;
-            terminal.say(lines::status(bound.status))?;
-        } else if terminal.is_for_programs() {
+        if terminal.is_for_programs() {
             writeln!(terminal.data(), "{}", lines::line_of(&bound))?;
         } else {
-            show(terminal, &bound)?;
+            self.show(terminal, &text, &bound)?;
         }
         Ok(match bound.status {
             BindStatus::Exact | BindStatus::Repaired => Exit::Ok,
             BindStatus::Incomplete | BindStatus::Refused => Exit::Refused,
         })
+    }
+
+    /// Shows what became of a text: with marks under it, or as its value and the changes.
+    fn show(&self, terminal: &mut Terminal, text: &str, bound: &Bound) -> Result<(), Failure> {
+        if !self.explain {
+            return show(terminal, bound);
+        }
+        let is_coloured = terminal.paint().is_on();
+        let shown = explain::explain(text, &bound.issues, is_coloured);
+        write!(terminal.data(), "{shown}")?;
+        Ok(terminal.say(lines::status(bound.status))?)
     }
 
     /// Binds the calls of a model's whole text: against the tool or schema that is named, or each against its own tool.
@@ -128,14 +134,14 @@ impl Bind {
         let text = self.text()?;
         if self.schema.is_some() || self.tool.as_deref().is_some_and(|tool| tool != "-") {
             let binder = self.binder(flags, terminal)?;
-            return written::bind_calls(terminal, &text, dialect, reading, &|_| Ok(binder.clone()));
+            return self.bind_calls(terminal, &text, dialect, reading, &|_| Ok(binder.clone()));
         }
         let options = flags.read(terminal)?;
         let catalog = catalog::declared(options.loaded())?;
         let binder = |name: &str| -> Result<Binder, Failure> {
             Ok(catalog::find(&catalog, name)?.binder().clone())
         };
-        written::bind_calls(terminal, &text, dialect, reading, &binder)
+        self.bind_calls(terminal, &text, dialect, reading, &binder)
     }
 
     /// Shows the part of the arguments that is certain while their text still arrives. An incomplete text is not a failure.

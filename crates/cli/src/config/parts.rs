@@ -37,6 +37,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         calls_per_caller_max,
         waiting_calls_max,
         waiting_calls_per_caller_max,
+        threads,
         read_timeout,
         body_bytes_per_second_min,
         body_grace,
@@ -72,6 +73,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         mcp_streams_max: *streams_max,
         mcp_streams_per_caller_max: *streams_per_caller_max,
         conformance: *conformance,
+        threads: threads.unwrap_or_else(processors),
         read_timeout: read_timeout.duration(),
         body_bytes_per_second_min: *body_bytes_per_second_min,
         body_grace: body_grace.duration(),
@@ -80,6 +82,11 @@ pub(crate) fn settings(config: &Config) -> Settings {
         drain: drain.duration(),
         offers: offer_rules(config),
     }
+}
+
+/// Number of processors of the machine.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The tools and answers that callers are shown.

@@ -54,6 +54,9 @@ pub struct Server {
     /// Maximum number of waiting calls of one caller.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub waiting_calls_per_caller_max: usize,
+    /// Number of threads that serve connections. Without it, as many as the machine has processors.
+    #[schemars(range(min = 1, max = 1024))]
+    pub threads: Option<usize>,
     /// Time that a client has to send a head or a body, and to receive its answer.
     pub read_timeout: Period,
     /// Minimum speed of a body, in bytes per second, after `body_grace`.
@@ -85,6 +88,7 @@ impl Default for Server {
             calls_per_caller_max: 256,
             waiting_calls_max: 512,
             waiting_calls_per_caller_max: 256,
+            threads: None,
             read_timeout: Period::from_secs(10),
             body_bytes_per_second_min: 1024,
             body_grace: Period::from_secs(2),

@@ -5,22 +5,23 @@ use std::sync::Arc;
 
 use countersign::cancel::Cancellation;
 use countersign::contract::{Language, ReplyEnvelope, Warning};
-use countersign::dialogue::{Dialogue, Left};
+use countersign::dialogue::{Answers, Dialogue, Left};
 use countersign::observe::{Origin, Surface};
 use countersign::progress::{self, Progress};
-use countersign::{Principal, ToolCall};
+use countersign::{BoxFuture, Principal, ToolCall};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
     ProgressNotificationParam, ProgressToken,
 };
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::carriage::{self, Said, Wants};
-use super::confirm::{Asking, Settled};
+use super::confirm::{Asking, Given, Settled, WAITING_KEY};
 use super::handler::{self, Handler};
+use super::parked::{Question, Running};
 use super::talk::{self, Talk};
 use super::tools::Prepared;
 use crate::caller::Caller;
@@ -122,10 +123,24 @@ impl Handler {
             }
         };
         let asking = sent.asking(&self.shared.gateway);
-        let (mut settled, answers) = asking.settle(&request).await?;
-        let talk = self.begin_talk(&context, answers);
-        let dialogue = talk.as_ref().map(|(dialogue, _)| dialogue.clone());
-        let mut reply = self.run_talking(&sent, &context, talk).await;
+        let Given {
+            mut settled,
+            answers,
+            waiting,
+        } = asking.settle(&request).await?;
+        let mut dialogue = None;
+        let running = if let Some(id) = waiting {
+            let running = self.shared.parked.resume(&id, answer_of(answers));
+            running.ok_or_else(|| asking.state_refused())?
+        } else {
+            let talk = self.begin_talk(&context, answers);
+            dialogue = talk.as_ref().map(|(dialogue, _)| dialogue.clone());
+            self.start(&sent, &context, talk)
+        };
+        let mut reply = match self.follow(running, &context).await? {
+            Ran::Ended(reply) => *reply,
+            Ran::Asks(id, request) => return Ok(asking.ask_waiting(id, request).await?.into()),
+        };
         match dialogue.as_deref().and_then(Dialogue::take) {
             Some(Left::Questions(questions)) => {
                 return Ok(asking.ask_back(questions).await?.into());
@@ -155,7 +170,11 @@ impl Handler {
         if let Some(answered) = asking.ask_now(&reply, &context).await {
             settled = answered;
             let talk = self.begin_talk(&context, None);
-            reply = self.run_talking(&sent, &context, talk).await;
+            let running = self.start(&sent, &context, talk);
+            reply = match self.follow(running, &context).await? {
+                Ran::Ended(reply) => *reply,
+                Ran::Asks(id, request) => return Ok(asking.ask_waiting(id, request).await?.into()),
+            };
         }
         settled.explain(&mut reply, asking.language);
         Ok(self.result(&sent, reply, &context)?.into())
@@ -288,26 +307,95 @@ impl Handler {
         &self,
         sent: &Sent,
         context: &RequestContext<RoleServer>,
-    ) -> ReplyEnvelope {
-        self.run_talking(sent, context, None).await
+    ) -> Result<ReplyEnvelope, ErrorData> {
+        let mut running = self.start(sent, context, None);
+        run(
+            &mut running.call,
+            &running.cancellation,
+            &mut running.reports,
+            context,
+        )
+        .await
+        .ok_or_else(lost)
     }
 
-    /// The same while the tool may speak to the client.
-    async fn run_talking(
+    /// Starts a call, in which the tool may speak to the client.
+    fn start(
         &self,
         sent: &Sent,
         context: &RequestContext<RoleServer>,
         talk: Option<Talk>,
-    ) -> ReplyEnvelope {
-        let mut call = sent.to_call();
+    ) -> Running {
+        let cancellation = Cancellation::new();
+        let mut call = sent.to_call().cancellation(cancellation.clone());
         let mut said = None;
         if let Some((dialogue, receiver)) = talk {
             call = call.extension(dialogue);
             said = Some(receiver);
         }
-        let running = run(&self.shared.gateway, call, context);
-        self.while_talking(running, said, context).await
+        let mut reports = None;
+        if context.meta.get_progress_token().is_some() {
+            let (sink, receiver) = progress::channel();
+            call = call.extension(sink);
+            reports = Some(receiver);
+        }
+        let gateway = self.shared.gateway.clone();
+        Running {
+            call: Box::pin(async move { Some(gateway.call(call).await) }),
+            cancellation,
+            reports,
+            said,
+        }
     }
+
+    /// Follows a call to its end, or to a question that its client answers with the next request.
+    async fn follow(
+        &self,
+        mut running: Running,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Ran, ErrorData> {
+        loop {
+            let Running {
+                call,
+                cancellation,
+                reports,
+                said,
+            } = &mut running;
+            let asked = {
+                let ending = std::pin::pin!(run(call, cancellation, reports, context));
+                match self.while_talking(ending, said, context).await {
+                    Ok(reply) => return Ok(Ran::Ended(Box::new(reply.ok_or_else(lost)?))),
+                    Err(asked) => asked,
+                }
+            };
+            let Question { request, answer } = asked;
+            let mut id = [0; 16];
+            self.shared.gateway.ids().fill(&mut id);
+            let id = format!("{:032x}", u128::from_be_bytes(id));
+            match self.shared.parked.park(id.clone(), running, answer) {
+                Ok(()) => return Ok(Ran::Asks(id, request)),
+                Err(own) => running = own,
+            }
+        }
+    }
+}
+
+/// Result of following a call.
+enum Ran {
+    Ended(Box<ReplyEnvelope>),
+    /// The call waits under this id for the answer to this question.
+    Asks(String, Value),
+}
+
+/// The answer to the question of a call that waits.
+fn answer_of(answers: Option<Answers>) -> Option<Value> {
+    let mut answers = answers?;
+    answers.responses.remove(WAITING_KEY)
+}
+
+/// The server stops while the call runs.
+fn lost() -> ErrorData {
+    ErrorData::internal_error("the server is stopping; ask for the call by its key", None)
 }
 
 /// The blocks of an answer that is nothing but content of the protocol: the member `content`, and no other.
@@ -346,27 +434,20 @@ fn unknown_tool(reply: &ReplyEnvelope) -> ErrorData {
     ErrorData::invalid_params(message, Some(data))
 }
 
+/// Waits for the end of a call, passes its progress on, and lets the client of this request stop it.
 async fn run(
-    gateway: &Gateway,
-    call: ToolCall,
+    running: &mut BoxFuture<'static, Option<ReplyEnvelope>>,
+    cancellation: &Cancellation,
+    reports: &mut Option<mpsc::Receiver<Progress>>,
     context: &RequestContext<RoleServer>,
-) -> ReplyEnvelope {
-    let cancellation = Cancellation::new();
-    let mut call = call.cancellation(cancellation.clone());
+) -> Option<ReplyEnvelope> {
     let token = context.meta.get_progress_token();
-    let mut reports = None;
-    if token.is_some() {
-        let (sink, receiver) = progress::channel();
-        call = call.extension(sink);
-        reports = Some(receiver);
-    }
-    let mut running = std::pin::pin!(gateway.call(call));
     let mut is_stopped = false;
     let reply = loop {
         tokio::select! {
             biased;
-            report = next(&mut reports) => tell(&context.peer, token.as_ref(), report).await,
-            reply = &mut running => break reply,
+            report = next(reports) => tell(&context.peer, token.as_ref(), report).await,
+            reply = &mut *running => break reply,
             () = context.ct.cancelled(), if !is_stopped => {
                 cancellation.cancel();
                 is_stopped = true;

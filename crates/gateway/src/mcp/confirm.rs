@@ -34,8 +34,11 @@ use crate::words::Say;
 /// Under which the question and its answer travel.
 const KEY: &str = "confirmation";
 
+/// The same for a question of a server whose call waits.
+pub(super) const WAITING_KEY: &str = "question";
+
 /// For how long a question can be answered; the approval itself may end sooner.
-const VALID_FOR: Duration = Duration::from_mins(15);
+pub(super) const VALID_FOR: Duration = Duration::from_mins(15);
 
 /// The question about one call.
 pub(super) struct Asking<'a> {
@@ -55,8 +58,20 @@ pub(super) struct Asking<'a> {
 enum Opened {
     /// An approval was asked about, and this was shown of it.
     Approval(String, Option<Digest>),
+    /// A server behind the gateway has asked while the call runs, and the call waits here under this id.
+    Waiting { waiting: String },
     /// A server behind the gateway has asked, with a state of its own.
     Server { state: Option<String> },
+}
+
+/// What a request brings along for a question that was asked before.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub(super) settled: Settled,
+    /// Answers to questions of the server behind the tool.
+    pub(super) answers: Option<Answers>,
+    /// The call that waits for the answers.
+    pub(super) waiting: Option<String>,
 }
 
 /// Way in which a client can be asked.
@@ -72,35 +87,44 @@ impl Asking<'_> {
     /// call itself then says.
     ///
     /// Answers to questions of the server behind the tool are handed on.
-    pub(super) async fn settle(
-        &self,
-        request: &CallToolRequestParams,
-    ) -> Result<(Settled, Option<Answers>), ErrorData> {
+    pub(super) async fn settle(&self, request: &CallToolRequestParams) -> Result<Given, ErrorData> {
         let responses = request.input_responses.clone();
+        let unasked = |answers, waiting| Given {
+            settled: Settled::NotAsked,
+            answers,
+            waiting,
+        };
         let Some(state) = &request.request_state else {
             let answers = responses.map(|responses| Answers {
                 responses,
                 state: None,
             });
-            return Ok((Settled::NotAsked, answers));
+            return Ok(unasked(answers, None));
         };
-        match self.opened(state).await? {
+        let opened = self.opened(state).await?;
+        let answers = |state| {
+            let responses = responses.clone().unwrap_or_default();
+            Some(Answers { responses, state })
+        };
+        Ok(match opened {
             Opened::Approval(approval_id, shown) => {
                 let answer = responses.as_ref().and_then(|all| all.get(KEY));
-                Ok((self.given(&approval_id, shown, answer).await, None))
+                Given {
+                    settled: self.given(&approval_id, shown, answer).await,
+                    answers: None,
+                    waiting: None,
+                }
             }
-            Opened::Server { state } => {
-                let responses = responses.unwrap_or_default();
-                Ok((Settled::NotAsked, Some(Answers { responses, state })))
-            }
-        }
+            Opened::Waiting { waiting } => unasked(answers(None), Some(waiting)),
+            Opened::Server { state } => unasked(answers(state), None),
+        })
     }
 
     /// The state of a server's questions, out of ours.
     pub(super) async fn reopened(&self, state: &str) -> Result<Option<String>, ErrorData> {
         match self.opened(state).await? {
             Opened::Server { state } => Ok(state),
-            Opened::Approval(..) => Err(self.state_refused()),
+            Opened::Approval(..) | Opened::Waiting { .. } => Err(self.state_refused()),
         }
     }
 
@@ -110,7 +134,27 @@ impl Asking<'_> {
         &self,
         questions: Questions,
     ) -> Result<InputRequiredResult, ErrorData> {
-        let requests = questions.requests.into_iter();
+        let state = questions.state;
+        self.asks(questions.requests, &Opened::Server { state })
+            .await
+    }
+
+    /// A question of a server whose call waits under this id.
+    pub(super) async fn ask_waiting(
+        &self,
+        id: String,
+        request: Value,
+    ) -> Result<InputRequiredResult, ErrorData> {
+        let requests = [(WAITING_KEY.to_owned(), request)].into();
+        self.asks(requests, &Opened::Waiting { waiting: id }).await
+    }
+
+    async fn asks(
+        &self,
+        requests: BTreeMap<String, Value>,
+        meaning: &Opened,
+    ) -> Result<InputRequiredResult, ErrorData> {
+        let requests = requests.into_iter();
         let requests = requests.map(|(name, own)| Ok((name, serde_json::from_value(own)?)));
         let requests: Result<_, serde_json::Error> = requests.collect();
         let unreadable = |error| {
@@ -118,8 +162,7 @@ impl Asking<'_> {
             ErrorData::internal_error(message, None)
         };
         let requests: BTreeMap<String, InputRequest> = requests.map_err(unreadable)?;
-        let state = questions.state;
-        let sealed = self.sealed(&Opened::Server { state }).await;
+        let sealed = self.sealed(meaning).await;
         let sealed =
             sealed.ok_or_else(|| ErrorData::internal_error("the state is not sealed", None))?;
         Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
@@ -284,7 +327,7 @@ impl Asking<'_> {
         asked.ok_or_else(|| self.state_refused())
     }
 
-    fn state_refused(&self) -> ErrorData {
+    pub(super) fn state_refused(&self) -> ErrorData {
         ErrorData::invalid_params(Say::StateRefused.text(self.language), None)
     }
 

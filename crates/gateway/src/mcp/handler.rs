@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 
 use super::conformance::{self, Pack};
 use super::offers::{Brought, Passed};
+use super::parked::Parked;
 use super::raw::RawArguments;
 use super::sessions::Sessions;
 use super::tasks::Tasks;
@@ -52,6 +53,7 @@ pub(super) struct Shared {
     pub(super) declarations: Declarations,
     pub(super) tasks: Tasks,
     pub(super) sessions: Sessions,
+    pub(super) parked: Parked,
     /// The fixtures of the conformance suite, where they are switched on.
     pub(super) fixtures: Option<Arc<Pack>>,
 }
@@ -69,6 +71,7 @@ impl Handler {
                 declarations: Declarations::default(),
                 tasks: Tasks::default(),
                 sessions: Sessions::default(),
+                parked: Parked::default(),
                 fixtures,
             }),
         }

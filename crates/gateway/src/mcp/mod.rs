@@ -16,7 +16,7 @@
 //! | `tools` | declarations as clients see them, and the pages of their list |
 //! | `changes` | notifications that the list of tools has changed |
 //! | `evidence` | records as resources |
-//! | `talk`, `offers`, `sessions` | questions, resources and prompts of MCP servers behind the gateway |
+//! | `talk`, `parked`, `offers`, `sessions` | questions, resources and prompts of MCP servers behind the gateway |
 //! | `conformance` | what the official test suite expects to find, off by default |
 //!
 //! See `docs/mcp.md` for what a client has to know.
@@ -31,6 +31,7 @@ mod handler;
 mod http;
 mod offers;
 mod owners;
+mod parked;
 mod raw;
 mod sessions;
 mod stdio;

@@ -5,10 +5,11 @@
     reason = "servers of the older eras send messages, and clients want them"
 )]
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::dialogue::{Answers, Dialogue, Said};
+use countersign::dialogue::{Answers, Asks, Dialogue, Said};
 use rmcp::model::{LoggingLevel, ProtocolVersion, ServerNotification, ServerRequest};
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext};
 use rmcp::{ErrorData, RoleServer};
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::handler::Handler;
+use super::parked::Question;
 
 /// Longest wait for an answer of a client; the deadline of the call may come sooner.
 const ANSWER_WAIT: Duration = Duration::from_mins(15);
@@ -47,25 +49,29 @@ impl Handler {
         let level = level.and_then(|level| json!(level).as_str().map(str::to_owned));
         let dialogue = Dialogue::new(json!(context.client_capabilities()));
         let dialogue = dialogue.answered(answers).logging(level);
-        let (dialogue, said) = dialogue.line(is_live);
+        let asks = if is_live { Asks::Now } else { Asks::Later };
+        let (dialogue, said) = dialogue.line(asks);
         Some((Arc::new(dialogue), said))
     }
 
     /// Waits for something while everything that is said on the way is passed on. It has to be awaited in the task of the request, by which
-    /// the protocol knows what a question belongs to.
+    /// the protocol knows what a question belongs to. Ends early with a question that the client can only answer with its next request.
     pub(super) async fn while_talking<T>(
         &self,
-        running: impl Future<Output = T>,
-        mut said: Option<mpsc::Receiver<Said>>,
+        mut running: Pin<&mut impl Future<Output = T>>,
+        said: &mut Option<mpsc::Receiver<Said>>,
         context: &RequestContext<RoleServer>,
-    ) -> T {
-        let mut running = std::pin::pin!(running);
+    ) -> Result<T, Question> {
+        let is_newer = is_newer(context);
         let mut asking = None;
         loop {
             tokio::select! {
                 biased;
-                said = next(&mut said), if asking.is_none() => match said {
+                said = next(said), if asking.is_none() => match said {
                     Said::Message(message) => self.tell(message, context).await,
+                    Said::Question(request, answer) if is_newer => {
+                        return Err(Question { request, answer });
+                    }
                     Said::Question(request, answer) => {
                         let peer = context.peer.clone();
                         asking = Some(Box::pin(async move {
@@ -82,7 +88,7 @@ impl Handler {
                         None => std::future::pending().await,
                     }
                 } => asking = None,
-                ended = &mut running => break ended,
+                ended = &mut running => break Ok(ended),
             }
         }
     }

@@ -146,7 +146,7 @@ impl Handler {
             }
             // The right to call is that of the credential that asks now: the one that sent the call may have ended.
             let sent = task.sent.by_caller(caller.principal.clone());
-            let reply = self.run(&sent, context).await;
+            let reply = self.run(&sent, context).await?;
             let made = self.result(&sent, reply, context)?;
             let Ok(Value::Object(made)) = serde_json::to_value(made) else {
                 return Err(ErrorData::internal_error(

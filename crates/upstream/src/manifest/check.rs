@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use countersign::catalog;
 use countersign_contract::Effect;
 use countersign_contract::ToolName;
-use countersign_contract::tool::{Confirmation, KeyRule, Recovery};
+use countersign_contract::tool::{Change, Confirmation, KeyRule, Recovery};
 
 use crate::declare::Undeclared;
 
@@ -127,6 +127,11 @@ fn entries(manifest: &Manifest, is_built_in: &dyn Fn(&str) -> bool, root: &mut C
                 let message = "another tool has this name; choose another";
                 place.key("shown_as").complain(message);
             }
+        }
+        // Only the hint of a server is without a confirmed effect.
+        if entry.change == Some(Change::Nothing) {
+            let message = "a tool that changes nothing has effect = \"read\"; leave this out";
+            place.key("change").complain(message);
         }
         let Some(tool) = whole.get(&entry.name) else {
             continue;

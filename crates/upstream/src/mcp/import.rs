@@ -247,7 +247,7 @@ pub fn toml(found: &[Found], listed: &BTreeMap<String, Vec<Definition>>) -> Stri
     for line in [
         "Imported by countersign: MCP servers.",
         "Nothing of them is called before `countersign upstreams approve NAME`.",
-        "The next import keeps the [[upstream]] entries and writes the comments anew.",
+        "The next import into this file adds new servers, and changes nothing else.",
     ] {
         comment(line, &mut out);
     }

@@ -73,6 +73,7 @@ impl<'d> Surroundings<'d> {
         let body = body::of(document, operation.node, &mut parameters)?;
         parameters.retain(|it| !self.is_credential(it));
         let path = Path::read(operation.path)?;
+        parameters::told_apart(document, &parameters)?;
         parameters
             .retain(|it| it.place != In::Path || path.names.iter().any(|name| name == it.name));
         let is_declared = |name: &str| {

@@ -1,5 +1,7 @@
 //! The parameters of an operation: those of its path and its own, with the place and the style of each.
 
+use std::collections::BTreeSet;
+
 use super::Reason;
 use super::document::{Document, Version};
 use super::source::Node;
@@ -131,6 +133,43 @@ fn read<'d>(
         }
     }
     Ok(Some(parameter))
+}
+
+/// Checks that no two parameters write the same name into the query: the members of an object do, unless it is written as one value.
+pub(crate) fn told_apart<'d>(
+    document: &Document<'d>,
+    parameters: &[Parameter<'d>],
+) -> Result<(), Reason> {
+    let mut names = BTreeSet::new();
+    for parameter in parameters.iter().filter(|it| it.place == In::Query) {
+        for name in written(document, parameter)? {
+            if !names.insert(name) {
+                let name = name.to_owned();
+                return Err(Reason::SameName { name });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The names that a parameter writes into the query.
+fn written<'d>(document: &Document<'d>, parameter: &Parameter<'d>) -> Result<Vec<&'d str>, Reason> {
+    let ArgumentEntry {
+        style,
+        explode,
+        as_json,
+        ..
+    } = &parameter.entry;
+    let is_exploded = style.is_none_or(|style| style == Style::Form)
+        && explode.unwrap_or(true)
+        && *as_json != Some(true);
+    let schema = parameter.schema.filter(|_| is_exploded);
+    let schema = schema.map(|schema| document.follow(schema)).transpose()?;
+    let members = schema.and_then(|schema| schema.get("properties"));
+    Ok(match members.map(Node::members) {
+        Some(members) => members.iter().map(|own| &*own.name).collect(),
+        None => vec![parameter.name],
+    })
 }
 
 /// True for `application/json` and its variants.

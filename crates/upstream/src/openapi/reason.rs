@@ -114,6 +114,13 @@ pub enum Reason {
         /// Name of the parameter.
         name: String,
     },
+    /// Two arguments would write the same name into the query, so that the service cannot tell them apart.
+    /// Usually they are objects whose members become parameters (`explode`).
+    #[error("two arguments write {name:?} into the query: the service could not tell them apart")]
+    SameName {
+        /// The name.
+        name: String,
+    },
     /// The schema of the arguments cannot be checked.
     /// Usually it uses a keyword, a pattern or a reference that the binder does not support.
     #[error("the schema of the arguments cannot be checked at {path:?}: {message}")]
@@ -163,6 +170,7 @@ impl Reason {
             Self::Place { .. } => "place of a parameter",
             Self::Header { .. } => "name of a header",
             Self::Tabs { .. } => "tab-separated values",
+            Self::SameName { .. } => "one name twice",
             Self::Schema { .. } => "schema",
             Self::TooLarge { .. } => "too large",
             Self::Payment { .. } => "takes a payment",

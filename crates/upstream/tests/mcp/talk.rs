@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use countersign::dialogue::{Dialogue, Said};
+use countersign::dialogue::{Asks, Dialogue, Said};
 use countersign::offer::{Asked, Listed, Offers as _, Refused, Request};
 use countersign::{Principal, ToolCall};
 use countersign_testkit::patience::within;
@@ -22,7 +22,7 @@ async fn world(rest: &str) -> World {
 #[tokio::test]
 async fn a_question_reaches_the_caller_and_the_answer_the_server() {
     let world = world("").await;
-    let (dialogue, mut said) = Dialogue::new(json!({"elicitation": {}})).line(true);
+    let (dialogue, mut said) = Dialogue::new(json!({"elicitation": {}})).line(Asks::Now);
     let call = ToolCall::new("plain.ask", "{}", Principal::user("ann"));
     let running = world.executor.execute(call.extension(Arc::new(dialogue)));
     let caller = async {

@@ -1,7 +1,7 @@
 //! Arguments that a schema accepts, drawn from a seed.
 
 use proptest::strategy::{Strategy as _, ValueTree as _};
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Map, Number, Value, json};
 
 /// Draws values; the same seed gives the same ones.
@@ -17,7 +17,11 @@ const DEPTH_MAX: usize = 4;
 impl<'s> Sampler<'s> {
     pub(crate) fn new(root: &'s Value, seed: u64) -> Self {
         let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        let runner = TestRunner::deterministic();
+        // Texts of a pattern differ by the seed, too.
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&state.to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+        let runner = TestRunner::new_with_rng(Config::default(), rng);
         Self {
             root,
             state,

@@ -8,7 +8,7 @@ use countersign::dialect::ProviderCall;
 use countersign::dialect::written::{self, TextFormat};
 use countersign_args::{Binder, Bound, Reading};
 
-use super::lines;
+use super::{Bind, lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
@@ -31,40 +31,43 @@ impl FromStr for TextDialect {
     }
 }
 
-/// Binds every call of a text; `binder` knows the declaration of a tool by its name.
-pub(super) fn bind_calls(
-    terminal: &mut Terminal,
-    text: &str,
-    TextDialect(format): TextDialect,
-    reading: &Reading,
-    binder: &dyn Fn(&str) -> Result<Binder, Failure>,
-) -> Result<Exit, Failure> {
-    let read = written::read(text, format).map_err(anyhow::Error::new)?;
-    let mut exit = Exit::Ok;
-    for call in &read.calls {
-        let bound = bound(call, &binder(&call.name)?, reading);
-        if !bound.is_executable() {
+impl Bind {
+    /// Binds every call of a text; `binder` knows the declaration of a tool by its name.
+    pub(super) fn bind_calls(
+        &self,
+        terminal: &mut Terminal,
+        text: &str,
+        TextDialect(format): TextDialect,
+        reading: &Reading,
+        binder: &dyn Fn(&str) -> Result<Binder, Failure>,
+    ) -> Result<Exit, Failure> {
+        let read = written::read(text, format).map_err(anyhow::Error::new)?;
+        let mut exit = Exit::Ok;
+        for call in &read.calls {
+            let bound = bound(call, &binder(&call.name)?, reading);
+            if !bound.is_executable() {
+                exit = Exit::Refused;
+            }
+            if terminal.is_for_programs() {
+                let line = lines::line_of(&bound);
+                let name = serde_json::Value::from(call.name.as_str());
+                // A line is an object with at least one member.
+                let rest = line.strip_prefix('{').unwrap_or_default();
+                writeln!(terminal.data(), "{{\"name\":{name},{rest}")?;
+            } else {
+                terminal.say(&call.name)?;
+                self.show(terminal, &call.arguments.text, &bound)?;
+            }
+        }
+        if read.truncated {
             exit = Exit::Refused;
+            terminal.say("the text ends inside thinking or inside a call")?;
+        } else if read.calls.is_empty() {
+            exit = Exit::Refused;
+            terminal.say("there is no call in the text")?;
         }
-        if terminal.is_for_programs() {
-            let line = lines::line_of(&bound);
-            let name = serde_json::Value::from(call.name.as_str());
-            // A line is an object with at least one member.
-            let rest = line.strip_prefix('{').unwrap_or_default();
-            writeln!(terminal.data(), "{{\"name\":{name},{rest}")?;
-        } else {
-            terminal.say(&call.name)?;
-            super::show(terminal, &bound)?;
-        }
+        Ok(exit)
     }
-    if read.truncated {
-        exit = Exit::Refused;
-        terminal.say("the text ends inside thinking or inside a call")?;
-    } else if read.calls.is_empty() {
-        exit = Exit::Refused;
-        terminal.say("there is no call in the text")?;
-    }
-    Ok(exit)
 }
 
 /// Binds one call; what was cut off does not run, whatever it looks like.

@@ -1,20 +1,20 @@
 //! `countersign import mcp`: MCP servers as `[[upstream]]` entries, with what they list for review.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_config::FILE_NAME;
+use countersign_upstream::Upstream;
 use countersign_upstream::mcp::import::{self, Found, Read};
 use countersign_upstream::mcp::{Definition, Server};
-use countersign_upstream::{Manifest, Upstream};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::fetch::file;
-use super::openapi::{earlier, replace, upstream_name};
+use super::openapi::{replace, upstream_name};
 use crate::commands::{counted, wrap};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -49,7 +49,7 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "NAME", value_parser = upstream_name)]
     name: Option<String>,
 
-    /// File to write [default: stdout]
+    /// File to write; one that is there is added to, and nothing in it is changed [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -74,18 +74,13 @@ impl Mcp {
         if read.found.is_empty() && read.refused.is_empty() {
             return Err(Failure::new("the file has no MCP server"));
         }
-        let old = self.out.as_deref().map(earlier).transpose()?.flatten();
-        if let Some(tool) = old.as_ref().and_then(|old| old.tool.first()) {
-            // A confirmation or an effect that an operator has set must not get lost.
-            let message = format!(
-                "the file has an entry for the tool {:?}, which an import would lose",
-                tool.name
-            );
-            return Err(Failure::new(message).hint(
-                "move the [[tool]] entries to another file, with include = [\"…\"] in countersign.toml, and import again",
-            ));
-        }
-        keep(&mut read, old);
+        let before = self.out.as_deref().map(Before::read).transpose()?;
+        let before = before.unwrap_or_default();
+        let (known, new) = std::mem::take(&mut read.found)
+            .into_iter()
+            .partition(|found| before.servers.contains(&found.upstream.name));
+        read.found = new;
+        let known: Vec<Found> = known;
         let asked = if self.offline {
             Asked::new()
         } else {
@@ -105,8 +100,8 @@ impl Mcp {
             .iter()
             .filter_map(|(name, own)| Some((name.clone(), own.as_ref().ok()?.clone())));
         let text = import::toml(&read.found, &listed.collect());
-        if let Some(path) = &self.out {
-            replace(path, &text)?;
+        if let Some(path) = self.out.as_ref().filter(|_| !read.found.is_empty()) {
+            replace(path, &before.followed_by(&text))?;
         }
         if terminal.is_for_programs() {
             writeln!(terminal.data(), "{}", summary(&read, &asked))?;
@@ -114,6 +109,12 @@ impl Mcp {
         }
         if self.out.is_none() {
             terminal.data().write_all(text.as_bytes())?;
+        }
+        for Found { upstream, .. } in &known {
+            let name = &upstream.name;
+            terminal.say(visible(&format!(
+                "{name}: the file has it already; it stays as it is"
+            )))?;
         }
         self.tell(terminal, &read, &asked)?;
         Ok(Exit::Ok)
@@ -195,7 +196,7 @@ impl Mcp {
         for (name, why) in &read.refused {
             terminal.say(visible(&format!("refused {name}: {why}")))?;
         }
-        if let Some(path) = &self.out {
+        if let Some(path) = self.out.as_ref().filter(|_| !read.found.is_empty()) {
             let path = path.display();
             let next = "run `countersign upstreams approve NAME`";
             let is_main = Path::new(FILE_NAME) == self.out.as_deref().unwrap_or(Path::new(""));
@@ -209,17 +210,49 @@ impl Mcp {
     }
 }
 
-/// Entries that the file has already stay as they are: they belong to the operator.
-fn keep(read: &mut Read, old: Option<Manifest>) {
-    for own in old.into_iter().flat_map(|old| old.upstream) {
-        let mut found = read.found.iter_mut();
-        match found.find(|found| found.upstream.name == own.name) {
-            Some(found) => found.upstream = own,
-            None => read.found.push(Found {
-                upstream: own,
-                notes: Vec::new(),
-            }),
+/// The file before the import. It belongs to the operator: entries are added behind its end, and not a byte of it changes.
+#[derive(Debug, Default)]
+struct Before {
+    text: String,
+    /// The names of its `[[upstream]]` entries.
+    servers: BTreeSet<String>,
+}
+
+impl Before {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(Failure::unreadable(path.display(), error)),
+        };
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            let context = format!("cannot add to {}", path.display());
+            Failure::from(anyhow::Error::new(error).context(context))
+        })?;
+        let entries = table.get("upstream").and_then(toml::Value::as_array);
+        let names = entries.into_iter().flatten();
+        let names = names.filter_map(|entry| entry.get("name")?.as_str().map(str::to_owned));
+        let servers = names.collect();
+        let before = Self { text, servers };
+        // Entries cannot follow where the file has them in one line: `upstream = [{…}]`.
+        let follows = before.followed_by("[[upstream]]\nname = \"x\"\n");
+        if follows.parse::<toml::Table>().is_err() {
+            let message = format!("{} has its servers in one line", path.display());
+            return Err(Failure::new(message).hint(
+                "write each server as an [[upstream]] entry, or choose another file for --out",
+            ));
         }
+        Ok(before)
+    }
+
+    fn followed_by(&self, text: &str) -> String {
+        let own = self.text.trim_end();
+        if own.is_empty() {
+            return text.to_owned();
+        }
+        format!("{own}\n\n{text}")
     }
 }
 

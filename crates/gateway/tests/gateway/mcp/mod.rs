@@ -6,6 +6,7 @@ mod confirm;
 mod endpoint;
 mod lines;
 mod owners;
+mod parked;
 mod stdio;
 mod streams;
 mod tasks;

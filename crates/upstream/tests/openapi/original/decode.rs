@@ -371,7 +371,12 @@ pub(super) fn parts(
             .and_then(|it| it.split('"').next())
             .ok_or("a part without a name")?;
         let name = name.replace("%22", "\"");
+        // A member that is required and nothing else may be anything.
+        let required = member(original, schema, "required", None);
+        let is_required =
+            required.is_some_and(|it| it.as_array().is_some_and(|it| it.contains(&json!(name))));
         let own = member(original, schema, "properties", Some(&name))
+            .or(is_required.then(|| json!({})))
             .ok_or_else(|| format!("the part {name:?} is not declared"))?;
         let items = member(original, &own, "items", None);
         let lists = original.kinds(&own).contains(&"array");

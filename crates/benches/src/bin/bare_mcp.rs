@@ -3,7 +3,7 @@
 //! endpoint on one line, and serves until it is killed.
 //!
 //! ```text
-//! cargo run --release -p countersign-gateway --example mcp_peer
+//! cargo run --release -p countersign-benches --bin bare_mcp
 //! ```
 
 use std::io::Write as _;

@@ -44,10 +44,6 @@ struct Effort {
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let has = |option: &str| arguments.iter().any(|argument| argument == option);
-    if !has("--bench") {
-        // Not `cargo bench`: the servers that are measured have not been built.
-        return;
-    }
     let number = |option: &str| {
         let after = arguments.iter().skip_while(|it| *it != option).nth(1);
         after.and_then(|it| it.parse().ok())
@@ -179,15 +175,16 @@ async fn over_mcp(programs: &Programs, effort: Effort) -> Result<()> {
     }];
     ways.extend(ours(&gateways, &server, &mcp::alone("svc_memory_search")));
     let peers = [
-        (PEERS[0], &mcp_proxy, "svc/memory_search"),
-        (PEERS[1], &fastmcp, "memory_search"),
+        // That proxy serves at the root.
+        (PEERS[0], &mcp_proxy, "/", "svc/memory_search"),
+        (PEERS[1], &fastmcp, "/mcp", "memory_search"),
     ];
-    for (name, front, tool) in peers {
+    for (name, front, path, tool) in peers {
         ways.push(Way {
             name,
             front,
             behind: vec![&server],
-            talk: mcp::in_session(tool),
+            talk: mcp::in_session(path, tool),
         });
     }
     let [_, many] = compare("an MCP server", &ways, "buy agent state", effort).await?;
