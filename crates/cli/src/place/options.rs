@@ -71,7 +71,7 @@ pub(crate) struct PlaceOptions {
 
 impl PlaceFlags {
     /// The options that say where the data is, as a shell reads them. An address of a store may hold a password, so it is left out.
-    pub(crate) fn given(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         let paths = [("--config", &self.config), ("--data", &self.data)];
         let paths = paths.into_iter().filter_map(|(name, path)| {
             let path = path.as_ref()?.to_str()?;
