@@ -171,10 +171,7 @@ fn a_second_signal_ends_the_notice() {
     let refused = metrics
         .lines()
         .find(|line| line.contains("reason=\"overloaded\""));
-    assert!(
-        refused.is_none_or(|line| line.ends_with(" 0")),
-        "{metrics}"
-    );
+    assert!(refused.is_none_or(|line| line.ends_with(" 0")), "{metrics}");
     running.signal("-TERM");
     let status = running.child.wait().expect("it ends");
     assert_eq!(status.code(), Some(0));
