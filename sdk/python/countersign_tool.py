@@ -270,10 +270,10 @@ def configuration(name, base_url):
     return "\n".join(made) + "\n"
 
 def serve(name, host="127.0.0.1", port=9000):
-    """Serves the tools; with `--countersign` it prints their configuration instead."""
-    port = int(os.environ.get("PORT", port))
-    if "--countersign" in sys.argv:
-        return print(configuration(name, f"http://{host}:{port}"), end="")
+    """Serves the tools (PORT is the port [default: 9000]); with `--countersign` it prints their configuration instead."""
+    port, is_asked = int(os.environ.get("PORT", port)), "--countersign" in sys.argv
+    if is_asked or {"-h", "--help"} & {*sys.argv}:
+        return print(configuration(name, f"http://{host}:{port}") if is_asked else serve.__doc__ + "\n", end="")
     (variable, secret), loop = secret_of(name), asyncio.new_event_loop()
     if not secret and host not in ("127.0.0.1", "::1", "localhost"):
         sys.exit(f"error: set {variable} before other machines can call; without it nobody is verified")

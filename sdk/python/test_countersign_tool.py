@@ -1,5 +1,5 @@
 """Tests of countersign_tool.py: `python3 -m unittest discover sdk/python`."""
-import ast, asyncio, base64, dataclasses, datetime as dt, enum, hashlib, hmac, json, logging, pathlib, sys, time, typing
+import ast, asyncio, base64, dataclasses, datetime as dt, enum, hashlib, hmac, json, logging, pathlib, subprocess, sys, time, typing
 import unittest
 from decimal import Decimal
 
@@ -285,6 +285,14 @@ class Answers(unittest.TestCase):
             self.assertEqual(ask(path, body, SECRET, countersign_identity=sign(), **changes), refused)
         self.assertEqual(ask("/tools/t.write", body, SECRET), refused)
         self.assertEqual(ask("/tools/t.write", b'{"n": 2}', SECRET, countersign_identity=sign()), refused)
+
+
+class Help(unittest.TestCase):
+    def test_help_is_printed_and_nothing_is_served(self):
+        for word in ("-h", "--help"):
+            script = "import countersign_tool as sdk; sdk.serve('orders')"
+            ran = subprocess.run([sys.executable, "-c", script, word], cwd=pathlib.Path(sdk.__file__).parent, capture_output=True, text=True, timeout=60)
+            self.assertEqual((ran.returncode, ran.stdout.strip()), (0, sdk.serve.__doc__), ran.stderr)
 
 
 class Promises(unittest.TestCase):

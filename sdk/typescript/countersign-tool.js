@@ -231,8 +231,10 @@ function configuration(upstream, baseUrl) {
 }
 /** `node app.js` serves the tools; `node app.js --countersign` prints their configuration. */
 function serve(upstream, { host = "127.0.0.1", port = Number(process.env["PORT"] ?? 9000) } = {}) {
-    if (process.argv.includes("--countersign")) {
-        process.stdout.write(configuration(upstream, `http://${host}:${port}`));
+    const isAsked = process.argv.includes("--countersign");
+    if (isAsked || process.argv.some((word) => word === "-h" || word === "--help")) {
+        const help = "Serves the tools (PORT is the port [default: 9000]); with `--countersign` it prints their configuration instead.\n";
+        process.stdout.write(isAsked ? configuration(upstream, `http://${host}:${port}`) : help);
         return undefined;
     }
     const { variable, secret } = secretOf(upstream);

@@ -113,7 +113,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut terminal = Terminal::new(cli.json);
+    let mut terminal = Terminal::new(cli.json).naming(cli.place.in_words());
     let done = run(&cli, &mut terminal).and_then(|exit| {
         terminal.flush()?;
         Ok(exit)

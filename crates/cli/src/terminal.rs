@@ -1,5 +1,6 @@
 //! Output of a command: data goes to stdout, everything about it to stderr, in the right order even if both are the same screen.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{BufWriter, IsTerminal as _, Result, Write, stderr, stdout};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,9 @@ use crate::progress::Bar;
 use crate::running::wire;
 use crate::table::visible;
 
+/// The start of a command that a text names.
+const COMMAND: &str = "`countersign ";
+
 /// The two outputs of a command.
 pub(crate) struct Terminal {
     look: Look,
@@ -21,6 +25,8 @@ pub(crate) struct Terminal {
     err: Box<dyn Write + Send>,
     /// Connection to the command that shows the progress bar; `None` if this process shows it.
     far: Option<Lines>,
+    /// Options of the command line that say where its data is, for the commands that hints name.
+    given: String,
 }
 
 /// Properties of the reader of the output. A command sends them to the server that writes for it.
@@ -43,7 +49,22 @@ impl Terminal {
             out: BufWriter::with_capacity(64 * 1024, Box::new(stdout())),
             err: Box::new(stderr()),
             far: None,
+            given: String::new(),
         }
+    }
+
+    /// Repeats these options in every command that a hint names: without them it would look at another place.
+    pub(crate) fn naming(mut self, given: String) -> Self {
+        self.given = given;
+        self
+    }
+
+    /// A text whose commands, in backquotes, have the options of this command line.
+    pub(crate) fn placed<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.given.is_empty() || !text.contains(COMMAND) {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(text.replace(COMMAND, &format!("{COMMAND}{} ", self.given)))
     }
 
     /// Makes the terminal of a command that waits in another process.
@@ -54,6 +75,7 @@ impl Terminal {
             out: BufWriter::with_capacity(64 * 1024, Box::new(out)),
             err: Box::new(wire::Writer::say(lines.clone())),
             far: Some(lines.clone()),
+            given: String::new(),
         }
     }
 
@@ -65,6 +87,7 @@ impl Terminal {
             out: BufWriter::new(Box::new(kept.clone())),
             err: Box::new(stderr()),
             far: None,
+            given: self.given.clone(),
         };
         (terminal, kept)
     }
@@ -119,7 +142,8 @@ impl Terminal {
     /// Writes a line about the data. Data that was written before it appears before it.
     pub(crate) fn say(&mut self, line: impl Display) -> Result<()> {
         self.out.flush()?;
-        let line = self.say_paint().labelled(&line.to_string());
+        let line = line.to_string();
+        let line = self.say_paint().labelled(&self.placed(&line));
         self.err.write_all(format!("{line}\n").as_bytes())
     }
 
@@ -147,7 +171,7 @@ impl Terminal {
             let _ = writeln!(self.err, "{}", visible(line));
         }
         if let Some(hint) = &failure.hint {
-            let hint = format!("hint: {}", visible(hint));
+            let hint = format!("hint: {}", visible(&self.placed(hint)));
             let _ = writeln!(self.err, "{}", paint.labelled(&hint));
         }
         failure.exit

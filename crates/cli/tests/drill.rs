@@ -73,6 +73,31 @@ fn the_guarantees_hold_on_any_configuration() {
     }
 }
 
+/// A4, A13: also where every tool needs a confirmation, the race and the kill are tried: the drill confirms as the user does.
+#[test]
+fn a_tool_that_needs_a_confirmation_is_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [
+        (
+            "countersign.toml",
+            "policy = \"policy.toml\"\n[shop]\nenabled = true\n",
+        ),
+        (
+            "policy.toml",
+            "[defaults]\nunlisted = \"deny\"\n[[tools]]\nmatch = \"notes.add\"\nconfirm = \"always\"\n",
+        ),
+    ];
+    let outcomes = outcomes(&drill(&folder, &files, "1"), 0);
+    for wanted in [
+        "twenty calls at once with one key run once",
+        "kill -9 loses and doubles nothing",
+    ] {
+        let found = outcomes.iter().find(|(guarantee, _)| guarantee == wanted);
+        let outcome = found.map(|(_, outcome)| outcome.as_str());
+        assert_eq!(outcome, Some("held"), "{wanted}");
+    }
+}
+
 /// Tools that do everything twice are found out: the checks can fail.
 #[test]
 fn a_broken_guarantee_is_named() {

@@ -145,6 +145,45 @@ fn a_server_is_asked_and_stopped() {
     assert_eq!(export.status.code(), Some(0), "{export:?}");
 }
 
+/// The end is announced before it comes: `/readyz` and the status say that the server stops, calls are still answered, and a probe is
+/// not counted as a refusal. A second signal ends the notice at once.
+#[test]
+fn a_second_signal_ends_the_notice() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let config = folder.path().join("countersign.toml");
+    std::fs::write(&config, "[server]\ndrain_notice = \"1h\"\n").expect("it can be written");
+    let config = config.to_str().expect("a path of ours").to_owned();
+    let mut running = Running::start_in(folder, &["--config", &config]);
+    let stopping = || {
+        let (_, status) = running.ask("GET", "/v1/status", "");
+        let problems = status["problems"].as_array().cloned().unwrap_or_default();
+        problems.iter().any(|problem| problem["code"] == "stopping")
+    };
+    assert!(!stopping());
+    running.signal("-TERM");
+    // The watchdog is the deadline.
+    while running.ask("GET", "/readyz", "").0 != 503 {}
+    assert!(stopping());
+    let (status, reply) = running.ask("POST", "/v1/tools/notes.list", "");
+    assert_eq!((status, &reply["ok"]), (200, &json!(true)), "{reply}");
+    let (_, metrics) = running.ask("GET", "/metrics", "");
+    let metrics = metrics.as_str().expect("a text");
+    let refused = metrics
+        .lines()
+        .find(|line| line.contains("reason=\"overloaded\""));
+    assert!(refused.is_none_or(|line| line.ends_with(" 0")), "{metrics}");
+    running.signal("-TERM");
+    let status = running.child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(0));
+    let mut said = String::new();
+    let stderr = running.child.stderr.as_mut().expect("it is piped");
+    stderr.read_to_string(&mut said).expect("it is text");
+    assert!(
+        said.contains("stopped; some calls were interrupted"),
+        "{said}"
+    );
+}
+
 /// Files that a crash leaves behind name no server, and the next start works.
 #[test]
 fn a_server_that_was_killed_is_not_taken_for_one_that_runs() {

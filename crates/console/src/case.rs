@@ -253,13 +253,14 @@ impl Teller<'_> {
         facts
     }
 
-    /// For each record, the label of an answer that a person gave.
+    /// For each record, the label of an answer that a person gave, or of the erasure of the user.
     fn answers(&self) -> impl Iterator<Item = Option<&'static str>> {
         self.material.case.records.iter().map(|part| {
             let event = part.record.act.get("event").and_then(Value::as_str);
             match (part.record.kind, event) {
                 (RecordKind::Approval, Some("approved" | "confirmed")) => Some(self.says.fact_yes),
                 (RecordKind::Approval, Some("denied")) => Some(self.says.fact_no),
+                (RecordKind::Erasure, _) => Some(self.says.fact_erased),
                 (_, _) => None,
             }
         })
@@ -269,11 +270,16 @@ impl Teller<'_> {
         let says = self.says;
         let case = self.material.case;
         let is_tampered = case.records.iter().any(|part| !part.is_intact);
+        let is_erased = case
+            .records
+            .iter()
+            .any(|part| part.record.kind == RecordKind::Erasure);
         let is_step = |part: &&ShownPart| part.part != CasePart::Looked;
         let mut steps_only = case.records.iter().filter(is_step);
         let is_waiting = steps_only.any(|part| part.signed_size.is_none());
         let notes = [
             (is_tampered, says.note_tampered),
+            (is_erased, says.note_erased),
             (steps.iter().any(|step| step.is_sealed), says.note_sealed),
             (is_waiting && !is_tampered, says.note_waiting),
             (case.is_cut, says.note_cut),

@@ -91,7 +91,7 @@ pub fn pages(gateway: &Gateway, settings: Vec<Setting>, rules: Vec<case::RuleVer
 /// Pages of a person who has signed in.
 fn signed_in() -> Router<Shared> {
     use pages::{approvals, call, calls, errors, evidence, overview, policy, search, settings};
-    use pages::{case, docs, doubts, sessions, tool, tools, upstreams};
+    use pages::{case, docs, doubts, keep, sessions, tool, tools, upstreams};
     let twins = [
         ("/", "/overview.json", get(overview::show)),
         ("/tools", "/tools.json", get(tools::show)),
@@ -140,6 +140,8 @@ fn signed_in() -> Router<Shared> {
         .route("/approvals/{id}/open", post(approvals::open))
         .route("/upstreams/{name}/test", post(upstreams::test))
         .route("/in-doubt/settle", post(doubts::settle))
+        .route("/holds", post(keep::hold))
+        .route("/erasures", post(keep::erase))
         .route("/errors/{code}", get(errors::one))
         .route("/docs/{*name}", get(docs::one))
         .route("/sign-out", post(session::sign_out))

@@ -48,7 +48,7 @@ pub use belongings::Belongings;
 pub use case::{Case, CasePart, CaseRecord};
 pub use content::{Content, Tampering};
 pub use doubt::KeyedClaim;
-pub use erase::Erasure;
+pub use erase::{Coverage, Erasure};
 pub use export::Export;
 pub use growth::NotGrown;
 pub use locate::KnownThing;
@@ -60,6 +60,7 @@ pub use read::Read;
 pub use recording::{LeftOut, Recorded, RecordedCalls};
 pub use repeats::{Repeat, Repeats};
 pub use resolve::{Resolution, Resolved};
+pub use words::ListedHold;
 
 /// Number of users whose keys are tried in one batch, for a request id that a caller chose.
 const USERS_AT_ONCE: usize = 250;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::{
-    BindStatus, Digest, ErrorCode, IssueCode, RequestId, SnapshotId, TraceContext, TraceState,
+    BindStatus, ErrorCode, IssueCode, RequestId, SnapshotId, TraceContext, TraceState,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -133,8 +133,9 @@ pub struct Answered {
     pub policy_revision: Option<String>,
     /// Id of the evidence.
     pub snapshot_id: Option<SnapshotId>,
-    /// Digest of the session's name, if the call names one: the name itself is the caller's text.
-    pub session: Option<Digest>,
+    /// The session as the record names it, if the call names one: a digest under the user's key, because the name itself is
+    /// the caller's text.
+    pub session: Option<String>,
     /// Who wrote the arguments.
     pub writer: Writer,
     /// The binder's changes (B19).

@@ -22,7 +22,7 @@ use countersign_contract::{
 };
 use countersign_evidence::seal::{self, KeyId, UserKey};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::ledger::Entry;
 use crate::payload::{self, Plain};
@@ -128,6 +128,9 @@ pub(crate) struct Entropy {
     pub(crate) salt: [u8; 32],
     pub(crate) nonce: [u8; 12],
 }
+
+/// Member of `act` with the session of a call, by its pseudonym.
+pub const SESSION: &str = "session";
 
 /// Maximum size of a leaf: its length is written in 16 bits, and this leaves room.
 const LEAF_BYTES_MAX: usize = 60 * 1024;
@@ -386,9 +389,27 @@ impl CallDraft {
             phases: Some(record.phases),
             payload: Some(payload),
             retention: self.retention,
-            act: self.act.clone(),
+            act: self.act_in_session(),
             ..EvidenceRecord::new(self.kind, self.id.clone(), self.at.to_string())
         }
+    }
+
+    /// The act with the session, by its pseudonym. A call whose user isn't known has none: its key is shared by all such.
+    fn act_in_session(&self) -> Value {
+        let name = self.circumstances.session_id.as_deref();
+        let Some(name) = name.filter(|_| !self.record.user_id.is_empty()) else {
+            return self.act.clone();
+        };
+        let mut members = match &self.act {
+            Value::Object(members) => members.clone(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Map::new(),
+        };
+        members.insert(SESSION.to_owned(), self.keys.session(name).into());
+        Value::Object(members)
     }
 
     fn credential(&self) -> Option<RecordedCredential> {

@@ -209,6 +209,11 @@ impl UserKey {
         checked_id(&self.chosen("request", chosen.as_str()))
     }
 
+    /// Derives the log's pseudonym of a session, whose name the caller chose: `ss_` and 32 hexadecimal digits.
+    pub fn session(&self, name: &str) -> String {
+        format!("ss_{}", self.chosen("session", name))
+    }
+
     /// Derives the idempotency key that a tool sends to its provider for this call: 32 hexadecimal digits. It
     /// is the same for every attempt, and reveals nothing about the caller's own key.
     pub fn downstream_key(&self, tool: &str, key: &str) -> String {

@@ -13,6 +13,7 @@
 //! | `calls` | `GET /v1/calls`: past calls |
 //! | `sessions` | `GET /v1/sessions/{id}`: the calls of one session |
 //! | `claims` | `/v1/claims`: calls in doubt, and their settlement |
+//! | `holds` | `/v1/holds`, `/v1/erasures`: longer retention, and erasure of a user |
 //! | `acts` | `GET /v1/evidence`: what was done with the log itself |
 //! | `policy` | `GET /v1/policy`: who may call what, and why a call was decided as it was |
 //! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
@@ -46,6 +47,7 @@ mod claims;
 pub mod edge;
 mod evidence;
 pub(crate) mod headers;
+mod holds;
 pub mod interop;
 mod log;
 mod members;
@@ -85,6 +87,9 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/sessions/{id}", get(sessions::show))
         .route("/v1/claims", get(claims::list))
         .route("/v1/claims/settle", post(claims::settle))
+        .route("/v1/holds", get(holds::list).post(holds::hold))
+        .route("/v1/holds/release", post(holds::release))
+        .route("/v1/erasures", post(holds::erase))
         .route("/v1/policy", get(policy::show))
         .route("/v1/policy/explain", get(policy::explain))
         .route("/v1/upstreams/{name}/test", post(upstreams::test))

@@ -1,7 +1,8 @@
 //! The pulse: what happened in the last two hours, in memory, for people who watch.
 //!
 //! Stores keep records, not figures, and counting records anew for every look would cost more the longer a server runs.
-//! So calls are counted as they are answered, by the minute and by tool, since this process began.
+//! So calls are counted as they are answered, by the minute and by tool, since this process began. Errors and sessions go back further:
+//! after a start they are [recalled](recall) from the newest records of the log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::strands::Strands;
+use crate::strands::{Strand, Strands};
+
+mod recall;
 
 /// Minutes that are kept.
 pub const MINUTES: i64 = 120;
@@ -35,6 +38,8 @@ struct Counted {
     tools: BTreeMap<Arc<str>, OfTool>,
     codes: BTreeMap<&'static str, u64>,
     failures: BTreeMap<Kind, Spell>,
+    /// Time of the oldest record that codes and failures were recalled from; `None` before that.
+    since: Option<Timestamp>,
 }
 
 /// A kind of failure: its code, its tool and the tool's version.
@@ -109,7 +114,7 @@ pub struct ToolFigures {
     pub p99_us: u64,
 }
 
-/// Errors of one code, tool and version since the process began.
+/// Errors of one code, tool and version since [`Figures::since`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failures {
     /// Error code.
@@ -133,10 +138,12 @@ pub struct Figures {
     pub minutes: Vec<Minute>,
     /// By tool, the busiest first.
     pub tools: Vec<ToolFigures>,
-    /// Number of answers by code.
+    /// Number of answers by code since [`Figures::since`].
     pub codes: BTreeMap<&'static str, u64>,
     /// Errors by code, tool and version, the newest first.
     pub failures: Vec<Failures>,
+    /// Time since which codes and failures are counted, if that is before the process began.
+    pub since: Option<Timestamp>,
 }
 
 impl Default for Pulse {
@@ -172,6 +179,7 @@ impl Pulse {
             tools,
             codes: counted.codes.clone(),
             failures: counted.failures(),
+            since: counted.since,
         }
     }
 
@@ -206,7 +214,7 @@ impl Observer for Pulse {
             let name = entry.name().as_str();
             if is_error {
                 let version = entry.spec().version.clone();
-                counted.failed((code, name.into(), version), answered.at);
+                counted.failed((code, name.into(), version), 1, [answered.at; 2]);
             }
             if !counted.tools.contains_key(name) {
                 counted.tools.insert(name.into(), OfTool::default());
@@ -218,7 +226,8 @@ impl Observer for Pulse {
             }
         }
         drop(counted);
-        if let (Some(session), Some(call)) = (answered.session, &answered.snapshot_id) {
+        let session = answered.session.as_deref().and_then(Strand::read);
+        if let (Some(session), Some(call)) = (session, &answered.snapshot_id) {
             self.strands.add(session, call.clone());
         }
         self.beats
@@ -227,18 +236,19 @@ impl Observer for Pulse {
 }
 
 impl Counted {
-    fn failed(&mut self, kind: Kind, at: Timestamp) {
+    /// Counts failures of one kind between two times.
+    fn failed(&mut self, kind: Kind, count: u64, [first, last]: [Timestamp; 2]) {
         if self.failures.len() >= FAILURES_MAX && !self.failures.contains_key(&kind) {
             return;
         }
         let spell = self.failures.entry(kind).or_insert(Spell {
             count: 0,
-            first: at,
-            last: at,
+            first,
+            last,
         });
-        spell.count += 1;
-        spell.first = spell.first.min(at);
-        spell.last = spell.last.max(at);
+        spell.count += count;
+        spell.first = spell.first.min(first);
+        spell.last = spell.last.max(last);
     }
 
     fn failures(&self) -> Vec<Failures> {
@@ -380,7 +390,7 @@ mod tests {
             (9, "CONFLICT", "2"),
             (4, "TIMEOUT", "1"),
         ] {
-            counted.failed(kind(code, version), at(second));
+            counted.failed(kind(code, version), 1, [at(second); 2]);
         }
         let told: Vec<_> = counted
             .failures()

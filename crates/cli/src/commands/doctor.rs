@@ -124,7 +124,7 @@ impl Points {
             };
             table.row([state, &point.what, &point.found]);
             if let Some(advice) = &point.advice {
-                table.row(["", "", &format!("→ {advice}")]);
+                table.row(["", "", &format!("→ {}", terminal.placed(advice))]);
             }
         }
         let is_wrong = |point: &Point| point.state == Standing::Wrong;
@@ -172,11 +172,10 @@ fn examine(
     let folder = match Folder::existing(folder) {
         Ok(folder) => folder,
         Err(failure) => {
-            let advice = failure.hint.unwrap_or_default();
-            before.add(
-                "data folder",
-                Found::note(failure.error.to_string(), advice),
-            );
+            let found = format!("{}: nothing was stored yet", failure.error);
+            let advice = "on a first start there is nothing to do: the first `countersign call` or `countersign serve` creates it; \
+                if you expected data here, name its folder with --data";
+            before.add("data folder", Found::note(found, advice));
             return before.write(terminal);
         }
     };

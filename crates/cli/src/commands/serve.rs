@@ -360,6 +360,15 @@ async fn serve(
         }
         signed
     });
+    let recalling = gateway.clone();
+    tokio::spawn(async move {
+        if let Err(error) = recalling.recall().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the console counts errors and sessions from this start on: older records could not be read"
+            );
+        }
+    });
     let stop = async move {
         // The one who sends lives as long as the process.
         let _ = signals.wait_for(|count| *count > 0).await;

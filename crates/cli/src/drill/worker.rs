@@ -43,7 +43,7 @@ impl DrillWorker {
         for number in 0..CALLS_MAX {
             let key = key(number);
             say(&format!("begin {number}"))?;
-            let reply = scratch.call(&Try {
+            let reply = scratch.confirmed(&Try {
                 user: &self.user,
                 tool: subject.name(),
                 arguments: subject.text(),

@@ -45,6 +45,15 @@ pub(crate) struct PlaceFlags {
     log_origin: Option<String>,
 }
 
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// The part of the configuration that a command needs where no server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
@@ -61,6 +70,16 @@ pub(crate) struct PlaceOptions {
 }
 
 impl PlaceFlags {
+    /// The options that say where the data is, as a shell reads them. An address of a store may hold a password, so it is left out.
+    pub(crate) fn in_words(&self) -> String {
+        let paths = [("--config", &self.config), ("--data", &self.data)];
+        let paths = paths.into_iter().filter_map(|(name, path)| {
+            let path = path.as_ref()?.to_str()?;
+            Some(format!("{name} {}", quoted(path)))
+        });
+        paths.collect::<Vec<_>>().join(" ")
+    }
+
     /// Reads the configuration, where there is one, and puts environment and flags on top.
     pub(crate) fn read(&self, terminal: &mut Terminal) -> Result<PlaceOptions, Failure> {
         let document = config::find(self.config.as_deref(), terminal)?;

@@ -1,5 +1,6 @@
 //! A dispute: from an order to its payment, for readers who are not engineers, and as one file that a stranger verifies.
 
+use std::collections::BTreeSet;
 use std::io::{Cursor, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -121,6 +122,15 @@ fn an_order_is_told_from_quote_to_payment() {
         "Estimate of duties and taxes",
     );
     has("checkout.create_draft_order", "named", "Draft order");
+    for tool in [
+        "cart.create",
+        "cart.add_item",
+        "checkout.select_shipping_option",
+    ] {
+        let step = steps.iter().find(|step| step["tool"] == tool);
+        let step = step.unwrap_or_else(|| panic!("{tool}: {steps:#?}"));
+        assert_eq!(step["part"], "ground", "{step}");
+    }
     has(
         "checkout.lock_price_and_stock",
         "followed",
@@ -229,6 +239,147 @@ fn other_tools_make_a_case(world: &World) {
     );
 }
 
+/// A19, A22: a hold of an order covers its whole case and nothing else; after an erasure the case still says that it was confirmed,
+/// and by whom and when the user was erased.
+#[test]
+fn a_hold_covers_a_case_and_an_erasure_is_told() {
+    let world = World::start(&[]);
+    let order = purchase(&world);
+    let note = json!({"arguments": {"text": "tea"}, "user_id": "u_anna"});
+    let note = world.call("notes.add", &note, None)["evidence"]["snapshot_id"].clone();
+    let told = json_of(&world, &["case", &order]);
+    let steps = told["story"]["steps"].as_array().unwrap();
+    let own: BTreeSet<&str> = steps
+        .iter()
+        .map(|step| step["id"].as_str().unwrap())
+        .collect();
+    let because = ["--reason", "dispute 4711"];
+    world.run(&[&["evidence", "hold", order.as_str()][..], &because].concat());
+    let holds = json_of(&world, &["evidence", "holds"]);
+    let holds = holds.as_array().unwrap();
+    let held: BTreeSet<&str> = holds
+        .iter()
+        .map(|hold| hold["record"].as_str().unwrap())
+        .collect();
+    assert_eq!(held, own);
+    assert!(!held.contains(note.as_str().unwrap()));
+    for hold in holds {
+        assert_eq!(
+            (&hold["order"], &hold["reason"]),
+            (&json!(order), &json!("dispute 4711"))
+        );
+    }
+    let erase = [&["evidence", "erase", "u_anna"][..], &because].concat();
+    assert!(world.refused(&erase).contains("under a hold: dispute 4711"));
+    world.run(&[&["evidence", "release", order.as_str()][..], &because].concat());
+    assert_eq!(json_of(&world, &["evidence", "holds"]), json!([]));
+    world.run(&erase);
+
+    let named = steps.iter().find(|step| step["part"] == "named").unwrap();
+    let id = named["id"].as_str().unwrap();
+    let told = json_of(&world, &["case", id]);
+    let titles = |told: &Value, title: &str| {
+        let steps = told["story"]["steps"].as_array().unwrap();
+        steps.iter().filter(|step| step["title"] == title).count()
+    };
+    for title in ["The question was answered: yes", "The user was erased"] {
+        assert_eq!(titles(&told, title), 1, "{title}: {told:#}");
+    }
+    let text = world.run(&["case", id]);
+    for words in [
+        "Confirmed by",
+        "User erased by",
+        "the operator tester",
+        "The user was erased: what was asked, answered, shown and confirmed can no longer be read.",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let mut person = world.operator();
+    let (_, page) = person.get(&format!("/cases/{id}"));
+    assert!(
+        page.contains("User erased by") && !page.contains("id=\"keep\""),
+        "{page}"
+    );
+    let (head, _) = person.send("/erasures", &[("name", id), ("reason", "again")]);
+    assert_eq!(head.status, 404);
+}
+
+/// A19: hold and erase are buttons where a person looks: on the page of a case, of a call, and on the list of a user's calls. An erasure
+/// asks twice and names what stays; both leave the records of the command.
+#[test]
+fn holds_and_erasures_have_buttons() {
+    let world = World::start(&[]);
+    let order = purchase(&world);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    let held = || {
+        json_of(&world, &["evidence", "holds"])
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let press = |page: &str, form: &str, reason: &str| {
+        browser.open(&format!("{}{page}", world.url));
+        browser.click("#keep summary");
+        browser.write(&format!("#{form}-reason"), reason);
+        browser.click(&format!("#{form} button"));
+    };
+    // The whole case, by its order.
+    press(&format!("/cases/{order}"), "hold", "dispute 4711");
+    browser.until("document.querySelector('#kept')?.innerText.includes('records of order_')");
+    assert!(held() > 10);
+    // An erasure is refused meanwhile.
+    press("/calls?user=u_anna", "erase", "asked for it");
+    browser.until("document.querySelector('#stays')?.innerText.includes('the log still verifies')");
+    browser.write("#sure-user", "u_ann");
+    browser.click("main form button");
+    browser.until("document.querySelector('[role=alert]')");
+    browser.write("#sure-user", "u_anna");
+    browser.click("main form button");
+    browser.until("document.body.innerText.includes('under a hold: dispute')");
+    browser.open(&format!("{}/cases/{order}", world.url));
+    browser.click("#keep summary");
+    browser.write("#hold-reason", "closed");
+    browser.click("#hold button[value=release]");
+    browser.until("document.querySelector('#kept')");
+    assert_eq!(held(), 0);
+    // One call.
+    let call = world.newest_call()["evidence"].as_str().unwrap().to_owned();
+    press(&format!("/calls/{call}"), "hold", "dispute 4712");
+    browser.until("document.querySelector('#kept')");
+    assert_eq!(held(), 1);
+    browser.open(&format!("{}/calls/{call}", world.url));
+    browser.until("document.querySelector('#keep .tag')");
+    world.run(&["evidence", "release", &call, "--reason", "closed"]);
+    // The user, asked twice.
+    press(&format!("/calls/{call}"), "erase", "asked for it");
+    browser.until("document.querySelector('#sure-user')");
+    browser.write("#sure-user", "u_anna");
+    browser.click("main form button");
+    browser.until("document.querySelector('#kept')?.innerText.includes('sealed contents')");
+    let acts = json_of(&world, &["evidence", "list", "--kind", "erasure"]);
+    assert_eq!(acts.as_array().unwrap().len(), 1, "{acts}");
+    assert_eq!(browser.complaints(), [""; 0]);
+    only_operators_hold_and_erase(&world);
+}
+
+fn only_operators_hold_and_erase(world: &World) {
+    // Without the token of the session, and without the right.
+    let person = world.operator();
+    for path in ["/holds", "/erasures"] {
+        let (head, _) = person.post(path, &[("user", "bob"), ("reason", "no token")]);
+        assert_eq!(head.status, 403, "{path}");
+    }
+    let bob = world.run(&["keys", "create", "--user", "bob"]);
+    let mut bob = world.person(&bob);
+    for path in ["/holds", "/erasures"] {
+        let fields = [("user", "bob"), ("reason", "mine"), ("sure", "bob")];
+        let (head, text) = bob.send(path, &fields);
+        assert_eq!(head.status, 403, "{path}: {text}");
+    }
+}
+
 /// N5: the page tells it in both languages, opens nothing without a reason and a right, and names no order of another user.
 #[test]
 fn the_page_of_a_case_is_for_people() {
@@ -266,7 +417,7 @@ fn the_page_of_a_case_is_for_people() {
     );
     assert_eq!(head.status, 200, "{page}");
     assert!(
-        page.contains("EUR ") && page.contains("opened records for an export"),
+        page.contains("EUR ") && page.contains("opened records, to read or to export them"),
         "{page}"
     );
     assert!(page.len() <= 200_000, "{} bytes", page.len());

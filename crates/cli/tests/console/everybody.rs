@@ -90,6 +90,18 @@ pub(crate) fn walk(world: &World, browser: &Browser, look: &mut dyn FnMut(&str))
     browser.click("form.case-open button.go");
     reached("location.pathname.endsWith('/open') && document.querySelector('#case')");
     look("an opened case");
+    let keep = |form: &str| {
+        begin(&format!("/calls/{record}"));
+        browser.click("#keep summary");
+        browser.write(&format!("#{form}-reason"), "a customer asked");
+        browser.click(&format!("#{form} button"));
+    };
+    keep("hold");
+    reached("document.querySelector('#kept')");
+    look("a hold");
+    keep("erase");
+    reached("document.querySelector('#sure-user')");
+    look("the question before an erasure");
     begin("/tools/notes.add");
     browser.write("[name='s:/text']", "call the bank");
     browser.click("form[data-call] button.go");

@@ -1,5 +1,6 @@
 //! What people find out about calls: sessions, another try, evidence that was tampered with.
 
+use countersign_testkit::postgres::shared_postgres;
 use serde_json::{Value, json};
 
 use super::browser::Browser;
@@ -41,6 +42,74 @@ fn a_session_is_seen_while_it_runs() {
     let bob = world.person(&bob);
     assert_eq!(bob.get("/sessions/visit%207").0.status, 404);
     assert_eq!(bob.get(&format!("/sessions/{name}")).0.status, 404);
+}
+
+/// B17: sessions and kinds of errors outlive a restart, in both stores, and the pages say since when they count.
+#[test]
+fn sessions_and_errors_outlive_a_restart() {
+    outlives_a_restart(World::start(&[]));
+    let url = shared_postgres().fresh_database();
+    outlives_a_restart(World::start(&["--store", &url]));
+}
+
+fn outlives_a_restart(world: World) {
+    let note = |world: &World, text: Value| {
+        let body = json!({"arguments": {"text": text}, "session_id": "visit 7"});
+        world.call("notes.add", &body, None)
+    };
+    note(&world, json!("call the bank"));
+    note(&world, json!({"a": 1}));
+    note(&world, json!({"a": 2}));
+    let pages = |world: &World| {
+        let person = Person::new(world);
+        ["/sessions/visit%207.json", "/errors.json"].map(|path| {
+            let (head, text) = person.get(path);
+            assert_eq!(head.status, 200, "{path}: {text}");
+            serde_json::from_str::<Value>(&text).unwrap()
+        })
+    };
+    let [session, errors] = pages(&world);
+    assert_eq!(session["calls"].as_array().unwrap().len(), 3, "{session}");
+    let failure = errors["failures"][0].clone();
+    assert_eq!(failure["code"], "INVALID_ARGUMENT", "{errors}");
+    assert_eq!(failure["count"], 2, "{errors}");
+    // The record names the session by a digest under the user's key, and never by its name.
+    let call = session["calls"][0]["evidence"].as_str().unwrap();
+    let (_, record) = world.api(&format!("/v1/evidence/{call}"));
+    let shown: Value = serde_json::from_str(&record).unwrap();
+    assert_eq!(shown["record"]["act"]["session"], session["session"]);
+    assert!(!record.contains("visit"), "{record}");
+    let began = session["known_since"].as_str().unwrap().to_owned();
+
+    let world = world.restarted(|_| {});
+    let is_recalled = || {
+        let (_, text) = Person::new(&world).get("/errors.json");
+        let errors: Value = serde_json::from_str(&text).unwrap();
+        errors["failures"] != json!([])
+    };
+    // The world's watchdog is the deadline.
+    while !is_recalled() {}
+    let [again, errors] = pages(&world);
+    assert_eq!(again["session"], session["session"]);
+    assert_eq!(again["calls"], session["calls"]);
+    assert_eq!(errors["failures"][0]["count"], 2, "{errors}");
+    assert_eq!(errors["failures"][0]["since"], failure["since"], "{errors}");
+    for since in [&again["known_since"], &errors["counted_since"]] {
+        let since: jiff::Timestamp = since.as_str().unwrap().parse().unwrap();
+        assert!(since <= session["calls"][0]["at"].as_str().unwrap().parse().unwrap());
+        assert!(
+            since > began.parse::<jiff::Timestamp>().unwrap() - jiff::SignedDuration::from_mins(1)
+        );
+    }
+    let (_, html) = Person::new(&world).get("/sessions/visit%207");
+    let since = html.split_once("id=\"since\">").unwrap().1;
+    assert!(since.starts_with("Records hold only a digest"), "{since}");
+
+    // What is answered now is counted once.
+    note(&world, json!({"a": 3}));
+    let [last, errors] = pages(&world);
+    assert_eq!(last["calls"].as_array().unwrap().len(), 4, "{last}");
+    assert_eq!(errors["failures"][0]["count"], 3, "{errors}");
 }
 
 /// B17, A21: a call is opened with a reason, edited, and tried again as a dry run beside what was answered then.

@@ -142,6 +142,13 @@ impl World {
             .to_owned()
     }
 
+    /// The complaint of a command that refuses.
+    pub(crate) fn refused(&self, words: &[&str]) -> String {
+        let output = command(&self.folder, words).output().unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
     /// A call over the API.
     pub(crate) fn call(&self, tool: &str, body: &Value, key: Option<&str>) -> Value {
         let headers = key.map(|key| ("authorization", format!("Bearer {key}")));

@@ -31,6 +31,7 @@ pub(crate) const RECORD_OF_ORDER: KnownThing = KnownThing {
     prefix: "order_",
     collection: "draft_order",
     request_id: "/request_id",
+    made_from: &["cart_"],
 };
 
 /// The order that was made from a bundle of evidence: one order for each bundle, whatever the idempotency key.

@@ -173,7 +173,10 @@ fn a_sealed_case_is_told_without_its_content() {
     );
     assert_eq!(story.looks.len(), 1);
     assert_eq!(story.looks[0].by, "the operator tester");
-    assert_eq!(story.looks[0].what, "opened records for an export");
+    assert_eq!(
+        story.looks[0].what,
+        "opened records, to read or to export them"
+    );
     assert_eq!(story.notes.len(), 1);
     let yes = story
         .facts
@@ -220,6 +223,58 @@ fn an_opened_case_has_amounts_and_what_was_shown() {
     assert!(chinese.contains("报价") && chinese.contains("lang=\"zh\""));
 }
 
+/// A22: that a person was shown something is said only where the record proves it; else it is the question.
+#[test]
+fn what_was_shown_is_said_only_where_it_is_proved() {
+    let (proved, open) = ("What the person was shown", "is not proved");
+    for (checked, says, hides) in [
+        (json!(true), proved, open),
+        (json!(false), open, proved),
+        (json!("true"), open, proved),
+        (Value::Null, open, proved),
+    ] {
+        let (mut case, bundle) = (case(), bundle());
+        case.records[2].record.act["shown_checked"] = checked.clone();
+        let material = Material {
+            case: &case,
+            bundle: Some(&bundle),
+            rules: &[],
+            details_max: 1,
+        };
+        let page = html(&tell(material, Language::English)).unwrap();
+        let has = (page.contains(says), page.contains(hides));
+        assert_eq!(has, (true, false), "{checked}: {page}");
+    }
+}
+
+/// A19: the case of an erased user says so, by whom and when, beside the answer that was given.
+#[test]
+fn an_erasure_is_told() {
+    let mut case = case();
+    case.user_id.clear();
+    let mut erasure = record(RecordKind::Erasure, "ev_gone", "");
+    erasure.tool = None;
+    erasure.act = json!({"event": "erase"});
+    erasure.actor = Some(actor(ActorType::System, "operator/tester"));
+    case.records.push(part(CasePart::Followed, erasure));
+    let material = Material {
+        case: &case,
+        bundle: None,
+        rules: &[],
+        details_max: 1,
+    };
+    let story = tell(material, Language::English);
+    let fact = |label: &str| {
+        let found = story.facts.iter().find(|fact| fact.label == label);
+        found.map(|fact| fact.value.as_str())
+    };
+    let at = "17 Nov 2026, 10:00:00 UTC";
+    assert_eq!(fact("Confirmed by"), Some(&*format!("the user · {at}")));
+    let by = format!("the operator tester · {at}");
+    assert_eq!(fact("User erased by"), Some(&*by));
+    assert!(story.notes.iter().any(|note| note.contains("was erased")));
+}
+
 /// N5: the ZIP has the case in both languages, the bundle, the verifier as it is, and what to do.
 #[test]
 fn the_zip_has_everything() {
@@ -241,6 +296,10 @@ fn the_zip_has_everything() {
     };
     assert_eq!(read("verify.html"), countersign_evidence::page::VERIFIER);
     assert_eq!(read("bundle.json"), bundle.to_json());
+    // The access that made the bundle came after it: the page counts and shows what the bundle has.
+    let page = read("case.html");
+    assert!(page.contains("3 records are in the signed log"), "{page}");
+    assert!(!page.contains("ev_look"), "{page}");
     assert!(read("case.html").contains("EUR 59.97") && read("case.zh.html").contains("案卷"));
     let readme = read("README.txt");
     assert!(readme.contains("log+key") && readme.contains("如何核验") && !readme.contains("{key}"));

@@ -45,7 +45,7 @@ says! {
     looks: "Who looked at sealed content", "谁查看过密封内容";
     no_looks: "No person has opened sealed content of this case.", "没有人打开过本案卷的密封内容。";
     look_open: "opened one record", "打开了一条记录";
-    look_export: "opened records for an export", "为导出打开了记录";
+    look_export: "opened records, to read or to export them", "为查看或导出打开了记录";
     look_replay: "computed a call again", "重新计算了一次调用";
     shown: "What the person was shown", "向用户展示的内容";
     question: "The question; that it was on a screen is not proved", "提出的问题；未证明其显示在屏幕上";
@@ -86,6 +86,7 @@ says! {
     fact_time: "Time", "时间";
     fact_total: "Total", "总额";
     fact_yes: "Confirmed by", "确认人";
+    fact_erased: "User erased by", "用户数据删除人";
     fact_no: "Refused by", "拒绝人";
     fact_proof: "Proof", "证明";
     proof_all: "{count} records are in the signed log of {size} records", "{count} 条记录在共 {size} 条记录的已签名日志中";
@@ -97,7 +98,8 @@ says! {
     note_sealed: "Amounts, items and texts are sealed. A person who may open them gives a reason, which is recorded.",
         "金额、商品和文字已密封。有权打开的人须说明理由，理由会被记录。";
     note_waiting: "Some records wait for the next signature of the log; ask again in a second.", "部分记录在等待日志的下一次签名；请稍后再试。";
-    note_cut: "There were more records than are looked through; later ones may be missing here.", "记录过多，未能全部检查；较晚的记录可能未列出。";
+    note_erased: "The user was erased: what was asked, answered, shown and confirmed can no longer be read. The records below still prove that it happened, and when.", "该用户的数据已被删除：询问、答复、展示和确认的内容已无法读取。下列记录仍能证明其发生及时间。";
+    note_cut: "There were more records than are looked through; some may be missing here.", "记录过多，未能全部检查；部分记录可能未列出。";
     file_note: "This page is for reading. The proof is bundle.json: open verify.html in a browser and drop bundle.json on it.",
         "本页仅供阅读。证明是 bundle.json：请在浏览器中打开 verify.html，并把 bundle.json 拖入。";
     open_note: "Opening needs the right to do so and a reason. Who opened what, and why, is recorded before anything is shown.",

@@ -9,7 +9,7 @@ use http::{HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::named;
+use super::{keep, named};
 use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::frame::Frame;
@@ -50,6 +50,11 @@ struct Page {
     records: Vec<ShownRecord>,
     #[serde(skip)]
     name: String,
+    /// True if the record is about a user.
+    #[serde(skip)]
+    has_user: bool,
+    /// True if a hold covers the record.
+    is_held: bool,
     /// Address of the session that the call is part of, where it is known.
     session: Option<String>,
     #[serde(skip)]
@@ -229,9 +234,13 @@ async fn page(
     } else {
         &view.tool
     };
+    let has_user = chosen.record.subject.is_some();
+    let is_held = has_user && keep::held(visit, None, &[view.id.as_str()]).await;
     Ok(Page {
         frame: visit.frame(title, "calls").await,
         name: name.to_owned(),
+        has_user,
+        is_held,
         session,
         history,
         repeats,

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use url::form_urlencoded::Serializer;
 
+use super::keep;
 use crate::answer::{self, Stop};
 use crate::frame::Frame;
 use crate::session::Visit;
@@ -119,6 +120,9 @@ struct Page {
     rows: String,
     #[serde(skip)]
     is_first: bool,
+    /// True if everything of the user that is asked for is held.
+    #[serde(skip)]
+    is_held: bool,
 }
 
 #[derive(Template)]
@@ -161,7 +165,12 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
         .list(&visit.caller.principal)
         .await
         .unwrap_or_default();
+    let is_held = match asked("user") {
+        "" => false,
+        user => keep::held(&visit, Some(user), &[]).await,
+    };
     let page = Page {
+        is_held,
         frame: visit.frame(visit.words.calls, "calls").await,
         filters: Filters {
             tool: asked("tool").to_owned(),

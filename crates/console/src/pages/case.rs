@@ -10,7 +10,7 @@ use http::{HeaderValue, Method};
 use serde::Serialize;
 use serde_json::json;
 
-use super::named;
+use super::{keep, named};
 use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::case::{self, Material, Story};
@@ -34,6 +34,8 @@ struct Page {
     link: &'static str,
     case: ShownCase,
     story: Story,
+    /// True if a hold covers a record of the case.
+    is_held: bool,
 }
 
 pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> Result<Response, Stop> {
@@ -99,7 +101,11 @@ async fn page(visit: &Visit, name: &str, bundle: Option<&Bundle>) -> Result<Page
         details_max: DETAILS_MAX,
     };
     let story = case::tell(material, language);
+    let own = case.records.iter().map(|part| part.record.id.as_str());
+    let own: Vec<&str> = own.collect();
+    let is_held = !case.user_id.is_empty() && keep::held(visit, Some(&case.user_id), &own).await;
     Ok(Page {
+        is_held,
         frame: visit.frame(&story.title, "calls").await,
         s: story.says(),
         name: name.to_owned(),

@@ -29,9 +29,9 @@ struct List {
     #[serde(skip)]
     frame: Frame,
     codes: Vec<Row>,
-    /// Errors by code, tool and version since the server began; there for operators.
+    /// Errors by code, tool and version since `counted_since`; there for operators.
     failures: Vec<Failed>,
-    /// Time since which errors are counted: the start of the server.
+    /// Time since which errors are counted: that of the oldest of the newest 20,000 records at the start of the server.
     counted_since: String,
     #[serde(skip)]
     since_text: String,
@@ -58,7 +58,7 @@ struct Row {
     http_status: u16,
     retry: &'static str,
     summary: &'static str,
-    /// Since the server began; there for operators.
+    /// Since `counted_since`; there for operators.
     count: u64,
     #[serde(skip)]
     count_text: String,
@@ -107,7 +107,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
         }
     };
     let codes = ErrorCode::ALL.into_iter().map(row).collect();
-    let since = visit.console.gateway.started_at().to_string();
+    let since = visit.console.gateway.counted_since().to_string();
     let counted = visit.words.counted_since;
     let page = List {
         frame,

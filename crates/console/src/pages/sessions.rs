@@ -80,6 +80,8 @@ struct Page {
     rows: Vec<Row>,
     #[serde(skip)]
     sums: Sums,
+    #[serde(skip)]
+    since_text: String,
 }
 
 #[derive(Template)]
@@ -124,7 +126,9 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> Result<Respons
         let w = visit.words;
         return answer::html(&Rows { w, rows: &rows });
     }
+    let since = shown::moment(&session.known_since);
     let page = Page {
+        since_text: visit.words.session_note.replace("{}", &since),
         frame: visit.frame(visit.words.session, "calls").await,
         sums: sums(&session.calls),
         session,

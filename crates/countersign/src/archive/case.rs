@@ -94,6 +94,8 @@ impl Archive {
             self.name(&mut gathered, id).await?;
         }
         self.makers(&mut gathered).await?;
+        self.materials(&mut gathered).await?;
+        self.erasure(&mut gathered).await?;
         self.later(&mut gathered).await?;
         self.grounds(&mut gathered).await?;
         self.questions(&mut gathered).await?;
@@ -131,7 +133,11 @@ impl Archive {
             let stored = self.stored(&row.id).await?;
             let looked = self.look_into(&stored).await?;
             gathered.begun_at(row.at);
+            if gathered.user_id.is_empty() {
+                gathered.erased.clone_from(&looked.record.subject);
+            }
             gathered.things.extend(self.things_in(&looked));
+            gathered.materials.extend(self.materials_in(&looked));
             gathered.add(&row.id, CasePart::Named, &looked.record)?;
         }
         Ok(())
@@ -158,13 +164,65 @@ impl Archive {
         Ok(())
     }
 
-    /// Takes the later records of the user that belong to the case, from the oldest on.
+    /// Takes the earlier calls that worked on what the thing is made from, such as those that filled its cart.
+    async fn materials(&self, gathered: &mut Gathered) -> Result<(), Error> {
+        if gathered.materials.is_empty() || gathered.user_id.is_empty() {
+            return Ok(());
+        }
+        let query = LogQuery {
+            user_id: Some(gathered.user_id.clone()),
+            until: gathered.begun,
+            limit: EARLIER_MAX,
+            ..LogQuery::default()
+        };
+        let rows = self.list(&query).await?;
+        let (is_full, known) = (rows.len() == EARLIER_MAX, gathered.parts.len());
+        for row in rows.into_iter().filter(|row| is_about_a_call(row.kind)) {
+            if gathered.parts.contains_key(&row.id) {
+                continue;
+            }
+            let looked = self.look_into(&self.stored(&row.id).await?).await?;
+            let mut texts = looked.texts(true);
+            if texts.any(|text| names_one_of(text, &gathered.materials)) {
+                drop(texts);
+                gathered.add(&row.id, CasePart::Ground, &looked.record)?;
+            }
+        }
+        gathered.is_cut |= is_full && gathered.parts.len() == known;
+        Ok(())
+    }
+
+    /// Takes the record of the user's erasure. It has no user any more, but the subject that all records of the user have.
+    async fn erasure(&self, gathered: &mut Gathered) -> Result<(), Error> {
+        if gathered.erased.is_none() {
+            return Ok(());
+        }
+        let query = LogQuery {
+            kind: Some(RecordKind::Erasure),
+            since: gathered.begun,
+            limit: ACTS_MAX,
+            ..LogQuery::default()
+        };
+        let rows = self.list(&query).await?;
+        gathered.is_cut |= rows.len() == ACTS_MAX;
+        for row in rows {
+            let record = super::record_of(&self.stored(&row.id).await?)?;
+            if record.subject == gathered.erased {
+                gathered.ended = Some(row.at);
+                gathered.add(&row.id, CasePart::Followed, &record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the later records of the user that belong to the case, from the oldest on. Those of an erased user have no user: they
+    /// are found by their subject, up to the erasure.
     async fn later(&self, gathered: &mut Gathered) -> Result<(), Error> {
-        let Some(begun) = gathered.begun.filter(|_| !gathered.user_id.is_empty()) else {
+        let Some(begun) = gathered.begun.filter(|_| gathered.has_subject()) else {
             return Ok(());
         };
         let (mut since, mut span, mut looked_at) = (begun, SPAN_FIRST, 0);
-        let now = self.clock.now();
+        let now = gathered.ended.unwrap_or_else(|| self.clock.now());
         while since <= now {
             let until = since.checked_add(span).unwrap_or(Timestamp::MAX);
             let query = LogQuery {
@@ -201,6 +259,9 @@ impl Archive {
         }
         let stored = self.stored(&row.id).await?;
         let looked = self.look_into(&stored).await?;
+        if !gathered.is_theirs(&looked.record) {
+            return Ok(());
+        }
         let follows = |id: &SnapshotId| {
             let part = gathered.parts.get(id);
             matches!(part, Some(CasePart::Named | CasePart::Followed))
@@ -230,12 +291,13 @@ impl Archive {
 
     /// Takes every event of the questions of the case, and the calls that asked them: an answer links no earlier record.
     async fn questions(&self, gathered: &mut Gathered) -> Result<(), Error> {
-        if gathered.approvals.is_empty() || gathered.user_id.is_empty() {
+        if gathered.approvals.is_empty() || !gathered.has_subject() {
             return Ok(());
         }
         let query = LogQuery {
             user_id: Some(gathered.user_id.clone()),
             kind: Some(RecordKind::Approval),
+            until: gathered.ended,
             limit: ACTS_MAX,
             ..LogQuery::default()
         };
@@ -244,7 +306,7 @@ impl Archive {
         let mut asked = BTreeSet::new();
         for row in rows {
             let record = super::record_of(&self.stored(&row.id).await?)?;
-            if !gathered.has_question(&record) {
+            if !gathered.has_question(&record) || !gathered.is_theirs(&record) {
                 continue;
             }
             asked.extend(text_of(&record.act, "request").and_then(|id| RequestId::new(id).ok()));
@@ -256,7 +318,9 @@ impl Archive {
             for row in self.of_call(&request_id, &gathered.user_id).await? {
                 if !gathered.parts.contains_key(&row.id) {
                     let record = super::record_of(&self.stored(&row.id).await?)?;
-                    gathered.add(&row.id, CasePart::Followed, &record)?;
+                    if gathered.is_theirs(&record) {
+                        gathered.add(&row.id, CasePart::Followed, &record)?;
+                    }
                 }
             }
         }
@@ -303,6 +367,15 @@ impl Archive {
         Ok(Looked { record, payload })
     }
 
+    /// The ids of what a known thing is made from, in what was asked.
+    fn materials_in(&self, looked: &Looked) -> BTreeSet<String> {
+        let prefixes = self.things.iter().flat_map(|thing| thing.made_from);
+        let prefixes: Vec<&str> = prefixes.copied().collect();
+        let texts = looked.texts(false);
+        let ids = texts.flat_map(|text| prefixes.iter().flat_map(move |it| ids_with(text, it)));
+        ids.collect()
+    }
+
     /// The ids of known things that the content of a record names; none if it names many.
     fn things_in(&self, looked: &Looked) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
@@ -318,11 +391,20 @@ impl Archive {
     }
 }
 
+/// Maximum number of earlier records of the user that are looked through for what a thing is made from.
+const EARLIER_MAX: usize = 1_000;
+
 /// What has been found of a case so far.
 #[derive(Default)]
 struct Gathered {
     user_id: String,
+    /// Subject of the user, if the user was erased.
+    erased: Option<String>,
+    /// Time of the erasure.
+    ended: Option<Timestamp>,
     things: BTreeSet<String>,
+    /// Ids of what the things are made from.
+    materials: BTreeSet<String>,
     /// Ids of the questions to people.
     approvals: BTreeSet<String>,
     parts: BTreeMap<SnapshotId, CasePart>,
@@ -356,6 +438,16 @@ impl Gathered {
         self.begun = Some(self.begun.map_or(at, |begun| begun.min(at)));
     }
 
+    /// True if records of the user can be distinguished from those of others.
+    fn has_subject(&self) -> bool {
+        !self.user_id.is_empty() || self.erased.is_some()
+    }
+
+    /// True if a record without a user is of the erased user. A row with a user says so itself.
+    fn is_theirs(&self, record: &EvidenceRecord) -> bool {
+        self.erased.is_none() || record.subject == self.erased
+    }
+
     /// True if the record is about a question of the case.
     fn has_question(&self, record: &EvidenceRecord) -> bool {
         let question = text_of(&record.act, "approval");
@@ -372,8 +464,7 @@ struct Looked {
 impl Looked {
     /// True if what was asked, sent or shown names one of these.
     fn names_one_of(&self, things: &BTreeSet<String>) -> bool {
-        self.texts(false)
-            .any(|text| things.iter().any(|thing| text.contains(thing.as_str())))
+        self.texts(false).any(|text| names_one_of(text, things))
     }
 
     /// What was asked, sent and shown, and also answered.
@@ -389,6 +480,10 @@ impl Looked {
             .map(countersign_contract::evidence::Exact::text)
             .chain(raw)
     }
+}
+
+fn names_one_of(text: &str, things: &BTreeSet<String>) -> bool {
+    things.iter().any(|thing| text.contains(thing.as_str()))
 }
 
 /// Every id in a text that starts like this.

@@ -4,9 +4,10 @@ use countersign_contract::{RecordKind, SnapshotId};
 use serde_json::json;
 
 use super::act::Deed;
-use super::{Archive, Error, SCOPE_ERASE, SCOPE_HOLD};
+use super::words::{ListedHold, OF};
+use super::{Archive, CasePart, Error, SCOPE_ERASE, SCOPE_HOLD};
 use crate::approve;
-use crate::ledger::{ClaimQuery, DocumentKey, Erased, Hold, LogQuery};
+use crate::ledger::{ClaimQuery, DocumentKey, Erased, Hold, LogQuery, LogRow};
 use crate::principal::Principal;
 
 /// Result of an erasure.
@@ -18,6 +19,35 @@ pub struct Erasure {
     pub erased: Erased,
     /// Number of shared documents that name the user and were removed with it, such as API keys.
     pub belongings: usize,
+}
+
+/// Records that a hold covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// The user whose records are held.
+    pub user_id: String,
+    /// The records that are held; if it is empty, all records of the user.
+    pub records: Vec<SnapshotId>,
+    /// The id of the order whose case is held, if one was named.
+    pub of: Option<String>,
+}
+
+impl Coverage {
+    /// Covers everything of a user.
+    pub fn of_user(user_id: impl Into<String>) -> Self {
+        Self {
+            user_id: user_id.into(),
+            records: Vec::new(),
+            of: None,
+        }
+    }
+
+    fn parts(&self) -> Vec<Option<&SnapshotId>> {
+        if self.records.is_empty() {
+            return vec![None];
+        }
+        self.records.iter().map(Some).collect()
+    }
 }
 
 /// Maximum repetitions of an erasure, while other processes still write for the user.
@@ -134,7 +164,24 @@ impl Archive {
         by: &Principal,
         reason: &str,
     ) -> Result<SnapshotId, Error> {
-        let (hold, deed) = self.holding("hold", user_id, record, by, reason).await?;
+        self.place(user_id, record, None, by, reason).await
+    }
+
+    async fn place(
+        &self,
+        user_id: &str,
+        record: Option<&SnapshotId>,
+        of: Option<&str>,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<SnapshotId, Error> {
+        let (mut hold, deed) = self.holding("hold", user_id, record, by, reason).await?;
+        if let Some(of) = of {
+            hold.reason.push(OF);
+            hold.reason.push_str(of);
+        }
+        let keys = self.vault.existing_key(user_id).await?;
+        hold.reason = self.seal_words(&hold, keys.as_deref()).await?;
         // A hold on nobody would keep nothing, and whoever placed it would believe that it does.
         if record.is_none() && !self.knows_user(user_id).await? {
             let user_id = user_id.to_owned();
@@ -161,12 +208,70 @@ impl Archive {
     }
 
     /// Lists the holds, at most `limit`.
-    pub async fn holds(&self, limit: usize) -> Result<Vec<Hold>, Error> {
-        let mut holds = self.store.holds(limit).await?;
-        for hold in &mut holds {
-            hold.reason = self.open_words(hold).await?;
+    pub async fn holds(&self, limit: usize) -> Result<Vec<ListedHold>, Error> {
+        let mut listed = Vec::new();
+        for hold in self.store.holds(limit).await? {
+            listed.push(self.open_hold(hold).await?);
         }
-        Ok(holds)
+        Ok(listed)
+    }
+
+    /// The records that a hold of a name covers, where the name leads to these records of one user: an order stands for its whole
+    /// case, and everything else for itself.
+    pub async fn coverage(&self, name: &str, rows: &[LogRow]) -> Result<Coverage, Error> {
+        let user_id = rows.first().map(|row| row.user_id.clone());
+        let user_id = user_id.filter(|id| !id.is_empty()).ok_or(Error::NoUser)?;
+        let mut records: Vec<SnapshotId> = rows.iter().map(|row| row.id.clone()).collect();
+        if !self.is_thing(name) {
+            return Ok(Coverage {
+                user_id,
+                records,
+                of: None,
+            });
+        }
+        let case = self.case(name, &records).await?;
+        let own = case.records.into_iter().filter(|own| match own.part {
+            CasePart::Ground | CasePart::Named | CasePart::Followed => true,
+            // Who looked is another matter, and another user's.
+            CasePart::Looked => false,
+        });
+        let own = own.filter(|own| own.shown.row.user_id == user_id);
+        records = own.map(|own| own.shown.row.id).collect();
+        Ok(Coverage {
+            user_id,
+            records,
+            of: Some(name.to_owned()),
+        })
+    }
+
+    /// Places a hold on everything that it covers. Returns the records of it, one for each.
+    pub async fn hold_all(
+        &self,
+        covered: &Coverage,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<Vec<SnapshotId>, Error> {
+        let mut ids = Vec::new();
+        for record in covered.parts() {
+            let of = covered.of.as_deref();
+            ids.push(self.place(&covered.user_id, record, of, by, reason).await?);
+        }
+        Ok(ids)
+    }
+
+    /// Lifts the holds of everything that it covers. Returns the records of it, one for each hold that there was.
+    pub async fn release_all(
+        &self,
+        covered: &Coverage,
+        by: &Principal,
+        reason: &str,
+    ) -> Result<Vec<SnapshotId>, Error> {
+        let mut ids = Vec::new();
+        for record in covered.parts() {
+            let user_id = &covered.user_id;
+            ids.extend(self.release_hold(user_id, record, by, reason).await?);
+        }
+        Ok(ids)
     }
 
     async fn holding(
@@ -203,12 +308,11 @@ impl Archive {
                 reason: &reason,
             })
             .await?;
-        let mut hold = Hold {
+        let hold = Hold {
             user_id: user_id.to_owned(),
             record: record.cloned(),
             reason,
         };
-        hold.reason = self.seal_words(&hold, keys.as_deref()).await?;
         Ok((hold, entry))
     }
 

@@ -5,7 +5,7 @@ use countersign_contract::{Digest, EvidenceRecord, RecordKind, RequestId, Snapsh
 use countersign_evidence::tile::{TileId, WIDTH};
 use serde_json::Value;
 
-use super::{Archive, Error, USERS_AT_ONCE};
+use super::{Archive, Error, USERS_AT_ONCE, USERS_MAX};
 use crate::ledger::{DocumentKey, LogRow};
 use crate::state;
 
@@ -18,6 +18,8 @@ pub struct KnownThing {
     pub collection: &'static str,
     /// JSON pointer to the request id of the call that made it, in the document.
     pub request_id: &'static str,
+    /// The starts of the ids of what it is made from, such as `cart_`: earlier calls that name one are part of its case.
+    pub made_from: &'static [&'static str],
 }
 
 /// Number of tiles that are read at once to find the hash of a leaf.
@@ -67,6 +69,36 @@ impl Archive {
             Ok(request_id) => self.of_request(&request_id, user_id, limit).await,
             Err(_) => Ok(Vec::new()),
         }
+    }
+
+    /// The sessions of this name, as records name them: that of the user, if one is given, and else one for each user. With
+    /// more than a thousand users that fails with [`Error::NameTheUser`].
+    pub async fn sessions_named(
+        &self,
+        name: &str,
+        user_id: Option<&str>,
+    ) -> Result<Vec<String>, Error> {
+        let mut users = match user_id {
+            Some(user_id) => vec![user_id.to_owned()],
+            None => self.store.users("", USERS_AT_ONCE).await?,
+        };
+        let (mut sessions, mut asked) = (Vec::new(), 0);
+        while let Some(last) = users.last().cloned() {
+            if asked >= USERS_MAX {
+                let name = name.to_owned();
+                return Err(Error::NameTheUser { name });
+            }
+            asked += users.len();
+            for user in &users {
+                let keys = self.vault.existing_key(user).await?;
+                sessions.extend(keys.map(|keys| keys.session(name)));
+            }
+            users = match user_id {
+                Some(_) => Vec::new(),
+                None => self.store.users(&last, USERS_AT_ONCE).await?,
+            };
+        }
+        Ok(sessions)
     }
 
     /// True if a name has the form of a [known thing](KnownThing)'s.

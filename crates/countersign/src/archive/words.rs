@@ -16,6 +16,22 @@ const SEALED: &str = "sealed:";
 /// Text that is shown for a reason that no key opens.
 const CLOSED: &str = "(sealed under a key that is not here)";
 
+/// Separates the reason from the id of what a hold was placed for. A reason has no control character.
+pub(super) const OF: char = '\u{1e}';
+
+/// A hold as people read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedHold {
+    /// The user whose records are held.
+    pub user_id: String,
+    /// Only this record; `None` if everything of the user is held.
+    pub record: Option<SnapshotId>,
+    /// The id of the order that the record is held for; `None` if the record or the user itself was named.
+    pub of: Option<String>,
+    /// The reason.
+    pub reason: String,
+}
+
 impl Archive {
     /// Seals a reason for the store, under the user's key, or under the key for data without a user if the user has
     /// none.
@@ -37,6 +53,21 @@ impl Archive {
             let _ = write!(text, "{byte:02x}");
         }
         Ok(text)
+    }
+
+    /// Opens the words of a hold: its reason, and the id of what it was placed for, if that is more than one record.
+    pub(super) async fn open_hold(&self, hold: Hold) -> Result<ListedHold, Error> {
+        let words = self.open_words(&hold).await?;
+        let (reason, of) = match words.split_once(OF) {
+            Some((reason, of)) => (reason.to_owned(), Some(of.to_owned())),
+            None => (words, None),
+        };
+        Ok(ListedHold {
+            user_id: hold.user_id,
+            record: hold.record,
+            of,
+            reason,
+        })
     }
 
     /// Opens the reason of a hold.
@@ -67,10 +98,10 @@ impl Archive {
         let is_it = |hold: &Hold| hold.user_id == user_id && hold.reason == reason;
         let holds = self.store.holds(HOLDS_MAX).await.unwrap_or_default();
         let words = match holds.into_iter().find(is_it) {
-            Some(hold) => self.open_words(&hold).await.ok(),
+            Some(hold) => self.open_hold(hold).await.ok(),
             None => None,
         };
-        let reason = words.unwrap_or_else(|| CLOSED.to_owned());
+        let reason = words.map_or_else(|| CLOSED.to_owned(), |hold| hold.reason);
         ledger::Error::UnderHold { reason }.into()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use countersign_args::{Arguments, Binder, Bound, Reading};
 use countersign_contract::envelope::Warning;
 use countersign_contract::record::BindSummary;
-use countersign_contract::{Digest, ErrorBody, ErrorCode, Issue, Language, Severity};
+use countersign_contract::{ErrorBody, ErrorCode, Issue, Language, Severity};
 
 use super::Executor;
 use super::bind::{canonical_text, log_parse, note_missing_definition};
@@ -43,9 +43,6 @@ impl Executor {
             trail.warn("UNKNOWN_CLIENT_APP", &warning);
         }
         let session_id = call.envelope.session_id.clone();
-        trail.session = session_id
-            .as_deref()
-            .map(|name| Box::new(Digest::of_bytes(name.as_bytes())));
         trail.record.session_id = session_id.as_deref().map(scrubbed);
         trail.facts.circumstances.session_id = session_id;
         Ok(Resolved { entry, call })

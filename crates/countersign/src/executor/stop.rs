@@ -82,6 +82,7 @@ impl Executor {
         } else {
             RecordKind::Denial
         };
+        self.name_session(&mut trail).await;
         let (closing, at) = (self.closing(&trail), trail.facts.at);
         // The refusal stands whether or not its record could be kept; then it names none.
         if let Err(error) = self.keep_stopped(kind, id, &reply, trail).await {
@@ -93,6 +94,19 @@ impl Executor {
         }
         self.tell(closing, &reply);
         reply
+    }
+
+    /// Names the session of a call that was refused before its user's keys were needed.
+    async fn name_session(&self, trail: &mut Trail) {
+        let is_open = trail.session.is_none() && trail.facts.circumstances.session_id.is_some();
+        let user_id = &trail.record.user_id;
+        if !is_open || !self.parts.store.keeps_log() || !super::envelope::is_name(user_id) {
+            return;
+        }
+        // A store that fails says so when the record is kept.
+        if let Ok(keys) = self.parts.vault.key(user_id).await {
+            trail.in_session(&keys);
+        }
     }
 
     /// The tool's fixed sources, for the reply to a refused call. A caller whom the policy has not let through gets

@@ -35,7 +35,7 @@ impl Executor {
             dry_run: record.dry_run,
             policy_revision: record.policy_revision.clone(),
             snapshot_id: record.snapshot_id.clone(),
-            session: trail.session.as_deref().copied(),
+            session: trail.session.clone(),
             writer: trail.writer.clone(),
             binding: record.binding.clone(),
             phases: record.phases,

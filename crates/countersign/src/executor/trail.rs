@@ -10,7 +10,7 @@ use countersign_contract::evidence::{Link, RecordedKey};
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
 use countersign_contract::{
-    CallRecord, Digest, Language, Message, ReplyEnvelope, RequestId, TraceContext, TraceState,
+    CallRecord, Language, Message, ReplyEnvelope, RequestId, TraceContext, TraceState,
 };
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
@@ -36,8 +36,8 @@ pub(super) struct Trail {
     pub(super) trace: TraceContext,
     pub(super) trace_state: Option<TraceState>,
     pub(super) origin: Origin,
-    /// Digest of the session's name, for those who watch.
-    pub(super) session: Option<Box<Digest>>,
+    /// The session as the record names it; `None` if the call names none, or until the user's keys are known.
+    pub(super) session: Option<String>,
     pub(super) writer: Writer,
     /// The value of `again` with which a model can repeat the call; only if the executor made the key.
     pub(super) again_next: Option<u64>,
@@ -288,11 +288,18 @@ impl Trail {
     /// Notes the user's keys, with which the caller's own request id gets its digest for the log.
     pub(super) fn keyed_by(&mut self, keys: &Arc<UserKey>) {
         self.facts.keys = Some(keys.clone());
+        self.in_session(keys);
         if self.facts.is_id_chosen
             && let Some(id) = self.log_id()
         {
             tracing::Span::current().record("request_id", tracing::field::display(id));
         }
+    }
+
+    /// Notes the session as the record names it.
+    pub(super) fn in_session(&mut self, keys: &UserKey) {
+        let name = self.facts.circumstances.session_id.as_deref();
+        self.session = name.map(|name| keys.session(name));
     }
 
     /// Adds the warnings about this envelope to an earlier answer. That a repeat has the request id of the first call

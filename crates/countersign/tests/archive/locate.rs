@@ -86,6 +86,7 @@ async fn several_names_lead_to_a_record() {
         prefix: "order_",
         collection: "orders",
         request_id: "/request_id",
+        made_from: &[],
     };
     let knowing = archive.clone().knowing(&[order_]);
     for name in ["ev_0", "ev_", "order_1", "req_0", "", "a b", "\u{1F600}"] {

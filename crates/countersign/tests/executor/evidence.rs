@@ -234,6 +234,12 @@ async fn a_record_says_what_ran_on_what() {
         "nothing is declared harmless"
     );
     assert_eq!(leaf["policy_revision"], "allow-all");
+    // The session has a name that only the user's key makes.
+    let session = leaf["act"]["session"].as_str().unwrap();
+    assert!(
+        session.starts_with("ss_") && session.len() == 35,
+        "{session}"
+    );
     assert_eq!(
         (&leaf["reply"]["ttl_seconds"], &leaf["reply"]["valid_until"]),
         (&json!(60), &json!("2026-11-15T12:01:00Z"))

@@ -1,7 +1,7 @@
 //! `GET /v1/sessions/{id}`: the calls of one session, oldest first, while it runs and after.
 //!
-//! Records hold no session: its name is the caller's own text. Which calls belong together is known in memory, of the newest calls since
-//! the process began ([`Strands`](crate::strands::Strands)).
+//! A record has a digest of the session's name under the user's key. Which calls belong together is known in memory, of the newest
+//! calls ([`Strands`](crate::strands::Strands)); after a start they are recalled from the log.
 
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
@@ -30,7 +30,7 @@ struct Shown {
     calls: Vec<ShownCall>,
     /// True if there were more calls than are shown.
     is_cut: bool,
-    /// Calls that this process answered before are not known to belong here.
+    /// Calls before this time are not known to belong here.
     known_since: String,
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn show(
     RawQuery(options): RawQuery,
 ) -> Result<Response, Refusal> {
     let name = query::segment(name)?;
-    let options = Options::read(options.as_deref(), ["limit"])?;
+    let options = Options::read(options.as_deref(), ["limit", "user"])?;
     let form = format!("a number from 1 to {CALLS_MAX}");
     let limit = options.parsed("limit", &form)?.unwrap_or(CALLS_MAX);
     if !(1..=CALLS_MAX).contains(&limit) {
@@ -65,15 +65,13 @@ pub(super) async fn show(
     }
     let hidden = || {
         answer::not_found("session", &name)
-            .hint("sessions are known for the newest calls since the server was started")
+            .hint("sessions are known for the newest 20,000 calls that named one")
     };
     let strands = gateway.pulse().strands();
-    let strand = match SnapshotId::new(&name) {
-        Ok(id) if name.starts_with("ev_") => strands.of(&id),
-        Ok(_) | Err(_) => Some(Strand::named(&name)),
-    };
-    let strand = strand.ok_or_else(hidden)?;
-    let (known, is_cut) = strands.calls(&strand, limit);
+    let user = options.get("user");
+    let asked = asked(&gateway, &caller, &name, user).await?;
+    let session = asked.first().ok_or_else(hidden)?.to_string();
+    let (known, is_cut) = strands.calls(&asked, limit);
     // What was answered a moment ago is in the store by then.
     let flushed = gateway.executor().store().flush().await;
     flushed.map_err(archive::Error::Store)?;
@@ -94,11 +92,43 @@ pub(super) async fn show(
         return Err(hidden());
     }
     Ok(answer::json(&Shown {
-        session: strand.to_string(),
+        // Sessions of several users may have one name.
+        session: if asked.len() == 1 { session } else { name },
         calls,
         is_cut,
-        known_since: gateway.started_at().to_string(),
+        known_since: gateway.counted_since().to_string(),
     }))
+}
+
+/// The known sessions that a name leads to.
+async fn asked(
+    gateway: &Gateway,
+    caller: &Caller,
+    name: &str,
+    user: Option<&str>,
+) -> Result<Vec<Strand>, Refusal> {
+    let strands = gateway.pulse().strands();
+    if let Some(strand) = Strand::read(name) {
+        return Ok(strands.known(vec![strand]));
+    }
+    if let Ok(id) = SnapshotId::new(name)
+        && name.starts_with("ev_")
+    {
+        return Ok(strands.of(&id).into_iter().collect());
+    }
+    let principal = &caller.principal;
+    let named = |user: Option<String>| async move {
+        let archive = gateway.archive();
+        archive.sessions_named(name, user.as_deref()).await
+    };
+    let is_backend = user.is_none() && principal.may_act_for_others;
+    let named = match sight::whose(principal, user)? {
+        // A backend looks through the users that it may name; records of others are left out below.
+        Some(_) if is_backend => named(None).await?,
+        user => named(user).await?,
+    };
+    let named = named.iter().filter_map(|session| Strand::read(session));
+    Ok(strands.known(named.collect()))
 }
 
 fn call(record: EvidenceRecord, user_id: String) -> ShownCall {

@@ -91,10 +91,12 @@ pub struct OfCall;
 
 /// Counts responses that refuse a request and are not replies of a call.
 pub async fn layer(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let is_probe = request.uri().path() == "/readyz";
     let response = next.run(request).await;
-    if response.extensions().get::<OfCall>().is_none()
-        && let Some(refusal) = Refusal::of_status(response.status())
-    {
+    // "Not ready" is what a probe asks for: it refuses nothing.
+    let is_answer = response.extensions().get::<OfCall>().is_some()
+        || is_probe && response.status() == StatusCode::SERVICE_UNAVAILABLE;
+    if !is_answer && let Some(refusal) = Refusal::of_status(response.status()) {
         gateway.metrics().refused(refusal);
     }
     response

@@ -62,7 +62,7 @@ pub(super) fn found(
 
 fn for_everybody(gateway: &Gateway, stored: Option<Stored>, problems: &mut Problems) {
     let health = gateway.health();
-    if health.is_draining() {
+    if health.is_leaving() || health.is_draining() {
         problems.add("stopping", &Say::Stopping, &Say::SendElsewhere);
     }
     match stored {

@@ -140,7 +140,7 @@ fn clock(place: &Place) -> Result<Found, Failure> {
     let newest = newest.map_err(store_failed)?;
     let now = place.clock.now();
     let Some(newest) = newest.first() else {
-        return Ok(Found::ok("no record to compare with"));
+        return Ok(Found::ok("no record to compare with yet"));
     };
     let ahead = newest.at.duration_since(now).as_secs();
     Ok(if ahead > CLOCK_SECONDS_MAX {
@@ -149,7 +149,7 @@ fn clock(place: &Place) -> Result<Found, Failure> {
             "set the clock of this machine, and keep it right with NTP",
         )
     } else {
-        Found::ok("not behind the newest record")
+        Found::ok("right: later than the newest record")
     })
 }
 
@@ -236,9 +236,9 @@ fn removals(place: &Place) -> Result<Found, Failure> {
     let vitals = place.runtime.block_on(place.store().vitals());
     let passage = vitals.map_err(store_failed)?.passage;
     let Some(passage) = passage.filter(|passage| passage.jump().is_some()) else {
-        return Ok(Found::ok("the clock is believed"));
+        return Ok(Found::ok("on: data is deleted when its retention is over"));
     };
-    let found = format!("{passage}; nothing is removed");
+    let found = format!("{passage}; nothing is deleted until the clock is right");
     let advice = "set the clock, or run `countersign store trust-clock`";
     // An installation may well be off for some weeks.
     let is_usual = passage.step().is_positive() && passage.step() < OFF_MAX;
@@ -263,7 +263,7 @@ fn in_doubt(place: &Place) -> Result<Found, Failure> {
         .len();
     let or_more = if count == SHOWN_MAX { " or more" } else { "" };
     Ok(match count {
-        0 => Found::ok("no calls"),
+        0 => Found::ok("no call is in doubt"),
         _ => Found::wrong(
             format!("{}{or_more}", counted(count, "call", "calls")),
             "find out what happened, and settle each with `countersign claims resolve`; `countersign claims list --state in_doubt` lists them",

@@ -1,6 +1,6 @@
 //! `countersign evidence hold`, `release`, `holds` and `erase`: longer retention, and erasure.
 
-use countersign::archive::CasePart;
+use countersign::archive::Coverage;
 use countersign::contract::SnapshotId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -87,11 +87,8 @@ impl Operation for HoldCommand {
         let held = self.target.of(place)?;
         let mut journal = Journal::start(place)?;
         let (archive, by) = (place.archive(), &place.by);
-        let mut ids = Vec::new();
-        for record in held.parts() {
-            let placed = archive.hold(&held.user, record, by, &self.target.reason);
-            ids.push(place.runtime.block_on(placed).map_err(archive_failed)?);
-        }
+        let placed = archive.hold_all(&held, by, &self.target.reason);
+        let ids = place.runtime.block_on(placed).map_err(archive_failed)?;
         journal.sign(place)?;
         self.target.say_done(terminal, "held", &held, &ids)
     }
@@ -104,11 +101,8 @@ impl Operation for Release {
         let held = self.target.of(place)?;
         let mut journal = Journal::start(place)?;
         let (archive, by) = (place.archive(), &place.by);
-        let mut ids = Vec::new();
-        for record in held.parts() {
-            let released = archive.release_hold(&held.user, record, by, &self.target.reason);
-            ids.extend(place.runtime.block_on(released).map_err(archive_failed)?);
-        }
+        let released = archive.release_all(&held, by, &self.target.reason);
+        let ids = place.runtime.block_on(released).map_err(archive_failed)?;
         if ids.is_empty() {
             let message = format!("{:?} has no hold", self.target.name);
             return Err(Failure::new(message)
@@ -120,25 +114,9 @@ impl Operation for Release {
     }
 }
 
-/// Records that a hold covers.
-struct Covered {
-    user: String,
-    /// The records that are held; if it is empty, all records of the user.
-    records: Vec<SnapshotId>,
-}
-
-impl Covered {
-    fn parts(&self) -> Vec<Option<&SnapshotId>> {
-        if self.records.is_empty() {
-            return vec![None];
-        }
-        self.records.iter().map(Some).collect()
-    }
-}
-
 impl Target {
     /// Resolves the target to a user, and to the records that are meant if it is not all of them. An order stands for its whole case.
-    fn of(&self, place: &Place) -> Result<Covered, Failure> {
+    fn of(&self, place: &Place) -> Result<Coverage, Failure> {
         let archive = place.archive();
         let named = match self.name.parse::<Name>() {
             Ok(name) => name.found(place, None)?,
@@ -148,10 +126,7 @@ impl Target {
         let is_user = place.runtime.block_on(knows).map_err(archive_failed)?;
         let Some(first) = named.first() else {
             if is_user {
-                return Ok(Covered {
-                    user: self.name.clone(),
-                    records: Vec::new(),
-                });
+                return Ok(Coverage::of_user(&self.name));
             }
             let message = format!("no user, record, call or order has the id {:?}", self.name);
             return Err(Failure::new(message)
@@ -167,36 +142,28 @@ impl Target {
                 .hint("give the record id instead")
                 .refused());
         }
-        let user = first.user_id.clone();
-        if user.is_empty() {
+        if first.user_id.is_empty() {
             let message = format!("record {} has no user, or its user was erased", first.id);
             return Err(Failure::new(message)
                 .hint("there is nothing to hold")
                 .refused());
         }
-        let mut records: Vec<SnapshotId> = named.into_iter().map(|row| row.id).collect();
-        if archive.is_thing(&self.name) {
-            let case = archive.case(&self.name, &records);
-            let case = place.runtime.block_on(case).map_err(archive_failed)?;
-            let own = case.records.into_iter().filter(|own| match own.part {
-                CasePart::Ground | CasePart::Named | CasePart::Followed => true,
-                // Who looked is another matter, and another user's.
-                CasePart::Looked => false,
-            });
-            let own = own.filter(|own| own.shown.row.user_id == user);
-            records = own.map(|own| own.shown.row.id).collect();
-        }
-        Ok(Covered { user, records })
+        let covered = archive.coverage(&self.name, &named);
+        place.runtime.block_on(covered).map_err(archive_failed)
     }
 
     fn say_done(
         &self,
         terminal: &mut Terminal,
         done: &str,
-        covered: &Covered,
+        covered: &Coverage,
         evidence: &[SnapshotId],
     ) -> Result<Exit, Failure> {
-        let Covered { user, records } = covered;
+        let Coverage {
+            user_id: user,
+            records,
+            of: _,
+        } = covered;
         let record = match records.as_slice() {
             [record] => Some(record),
             _ => None,
@@ -228,13 +195,20 @@ impl Operation for Holds {
             .runtime
             .block_on(archive.holds(self.limit))
             .map_err(archive_failed)?;
-        let mut table = Table::new(["USER", "RECORD", "REASON"]);
+        let mut table = Table::new(["USER", "ORDER", "RECORD", "REASON"]);
         let mut values: Vec<Value> = Vec::new();
         for hold in &holds {
             let record = hold.record.as_ref().map(SnapshotId::as_str);
-            table.row([&hold.user_id, record.unwrap_or("all"), &hold.reason]);
+            let of = hold.of.as_deref();
+            table.row([
+                &hold.user_id,
+                of.unwrap_or("-"),
+                record.unwrap_or("all"),
+                &hold.reason,
+            ]);
             values.push(json!({
                 "user_id": hold.user_id,
+                "order": of,
                 "record": record,
                 "reason": hold.reason,
             }));

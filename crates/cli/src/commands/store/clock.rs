@@ -54,7 +54,7 @@ impl Operation for TrustClock {
             });
             write_json(terminal, &said)?;
         } else {
-            terminal.say(format_args!("ok: {:.0} is believed", found.clock))?;
+            terminal.say(format_args!("ok: the clock is trusted: {:.0}", found.clock))?;
             terminal.say(format_args!("before: {:.0}", found.mark))?;
             terminal.say(format_args!("evidence: {id}"))?;
         }

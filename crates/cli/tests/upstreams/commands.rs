@@ -1,173 +1,11 @@
-//! MCP servers behind the gateway, by command: `import mcp`, `upstreams`, `wrap`.
+//! MCP servers behind the gateway, by command: `import mcp`, `upstreams`, `lint`, `wrap`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on has failed"
-)]
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-/// A folder with a configuration, and the world of a server that is written in Python.
-struct Installation {
-    folder: TempDir,
-    _watchdog: Watchdog,
-}
-
-/// Output and exit code of a command.
-#[derive(Debug)]
-struct Seen {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Seen {
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error} in {self:?}"))
-    }
-
-    #[track_caller]
-    fn ended(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        self
-    }
-}
-
-/// The server of the tests of upstreams.
-fn server() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../upstream/tests/mcp/server.py")
-}
-
-impl Installation {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("world")).unwrap();
-        Self {
-            folder,
-            _watchdog: Watchdog::start(),
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// The words that start the server.
-    fn server_words(&self) -> Vec<String> {
-        let (server, world) = (server(), self.path("world"));
-        let words = [
-            "python3",
-            "-S",
-            server.to_str().unwrap(),
-            world.to_str().unwrap(),
-        ];
-        words.map(str::to_owned).to_vec()
-    }
-
-    fn with_server(self) -> Self {
-        let command = json!(self.server_words()).to_string();
-        let text = format!("[[upstream]]\nname = 'plain'\nkind = 'mcp'\ncommand = {command}\n");
-        std::fs::write(self.path("countersign.toml"), text).unwrap();
-        self
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
-        command
-            .args(words)
-            .current_dir(self.folder.path())
-            .env("COUNTERSIGN_DATA", self.path("data"))
-            .env("COUNTERSIGN_OPERATOR", "tester")
-            .env_remove("COUNTERSIGN_STORE")
-            .env_remove("COUNTERSIGN_MASTER_KEY");
-        command
-    }
-
-    fn run(&self, words: &[&str], input: &str) -> Seen {
-        let mut child = self
-            .command(words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(input.as_bytes()).unwrap();
-        drop(stdin);
-        let output = child.wait_with_output().unwrap();
-        Seen {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    fn ok(&self, words: &[&str]) -> Seen {
-        self.run(words, "").ended(0)
-    }
-
-    /// A server over the configuration.
-    fn serve(&self) -> Served {
-        let mut process = self
-            .command(&["serve", "--json", "--listen", "127.0.0.1:0"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let output = process.stdout.take().unwrap();
-        BufReader::new(output).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap();
-        let address = said["url"].as_str().unwrap().replace("http://", "");
-        Served { process, address }
-    }
-}
-
-/// A server that runs until it is dropped.
-struct Served {
-    process: Child,
-    address: String,
-}
-
-impl Served {
-    /// The whole answer to a request, as text.
-    fn ask(&self, method: &str, path: &str, headers: &[(String, String)], body: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let lines = headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}\r\n"));
-        let headers = lines.collect::<Vec<_>>().concat();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            self.address,
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use super::installation::Installation;
 
 /// A tool is called after an operator has approved it, and who approved what stands in the log; one that has changed since waits for
 /// the next approval.
@@ -320,40 +158,6 @@ fn an_approval_shows_what_is_approved() {
     assert_eq!(own.ok(&call).json()["data"], "hi");
 }
 
-/// No child outlives a gateway that is killed, even one that ignores the end of its input.
-#[test]
-fn no_child_outlives_a_gateway_that_is_killed() {
-    let own = Installation::new();
-    let mut words = own.server_words();
-    words.push("--stubborn".to_owned());
-    let text = format!(
-        "[[upstream]]\nname = 'plain'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {}\n",
-        json!(words)
-    );
-    std::fs::write(own.path("countersign.toml"), text).unwrap();
-    let mut serve = own
-        .command(&["serve", "--json", "--listen", "127.0.0.1:0"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // The watchdog ends a wait that does not end.
-    let started = || std::fs::read_to_string(own.path("world/started")).unwrap_or_default();
-    while !started().ends_with('\n') || !own.path("countersign.lock.json").exists() {
-        std::thread::yield_now();
-    }
-    serve.kill().unwrap();
-    serve.wait().unwrap();
-    let is_alive = |pid: &str| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-        stat.is_ok_and(|stat| !stat.contains(") Z "))
-    };
-    while started().lines().any(is_alive) {
-        std::thread::yield_now();
-    }
-}
-
 /// An approval beside a running server is recorded by that server, and its tools are there without a restart.
 #[test]
 fn an_approval_beside_a_server_is_taken_over() {
@@ -373,182 +177,6 @@ fn an_approval_beside_a_server_is_taken_over() {
     while !has_tool() {
         std::thread::yield_now();
     }
-}
-
-/// A message of MCP in one of the two eras, with the headers that belong to it.
-fn message(era: &str, method: &str, params: &Value) -> (Vec<(String, String)>, String) {
-    let mut params = params.clone();
-    let mut headers = vec![
-        ("Accept", "application/json, text/event-stream".to_owned()),
-        ("Content-Type", "application/json".to_owned()),
-        ("MCP-Protocol-Version", era.to_owned()),
-    ];
-    if era == NEW {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": era,
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        headers.push(("Mcp-Method", method.to_owned()));
-        if let Some(name) = params["name"].as_str() {
-            headers.push(("Mcp-Name", name.to_owned()));
-        }
-    }
-    let headers = headers
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value));
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    (headers.collect(), body.to_string())
-}
-
-const NEW: &str = "2026-07-28";
-const OLD: &str = "2025-11-25";
-
-/// A15, A17: of three MCP servers one works, one takes connections and says nothing, and one refuses them. The list answers at once in both
-/// eras, and the tools of the dead ones stay for the grace: a call to one of them is an error that may be repeated.
-#[test]
-fn two_dead_servers_of_three_delay_no_list() {
-    let own = Installation::new();
-    let command = json!(own.server_words()).to_string();
-    let alive =
-        |name: &str| format!("[[upstream]]\nname = '{name}'\nkind = 'mcp'\ncommand = {command}\n");
-    let names = ["good", "silent", "gone"];
-    std::fs::write(own.path("countersign.toml"), names.map(alive).concat()).unwrap();
-    for name in names {
-        own.ok(&["upstreams", "approve", name]);
-    }
-    // It takes every connection, as long as the test runs, and reads nothing.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let closed = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let dead = |name: &str, address: SocketAddr| {
-        format!(
-            "[[upstream]]\nname = '{name}'\nkind = 'mcp'\nurl = 'http://{address}/mcp'\nallow_private = ['loopback']\n\
-             connections.start_ms = 1000\ntimeouts.attempt_ms = 1000\nretries.attempts_max = 1\n"
-        )
-    };
-    let text = [
-        alive("good"),
-        dead("silent", silent.local_addr().unwrap()),
-        dead("gone", closed),
-    ];
-    std::fs::write(own.path("countersign.toml"), text.concat()).unwrap();
-    let served = own.serve();
-    for era in [NEW, OLD] {
-        let (headers, body) = message(era, "tools/list", &json!({}));
-        let mut best = Duration::MAX;
-        for _ in 0..5 {
-            let started = Instant::now();
-            let answer = served.ask("POST", "/mcp", &headers, &body);
-            best = best.min(started.elapsed());
-            for name in names {
-                assert!(answer.contains(&format!("{name}_say")), "{era}: {answer}");
-            }
-        }
-        assert!(best < Duration::from_millis(200), "{era}: {best:?}");
-        for (name, is_alive) in [("good", true), ("silent", false), ("gone", false)] {
-            let call = json!({"name": format!("{name}_say"), "arguments": {"text": "hi there"}});
-            let (headers, body) = message(era, "tools/call", &call);
-            let answer = served.ask("POST", "/mcp", &headers, &body);
-            assert_eq!(
-                answer.contains("hi there"),
-                is_alive,
-                "{era} {name}: {answer}"
-            );
-            assert_eq!(
-                answer.contains("UPSTREAM_ERROR"),
-                !is_alive,
-                "{era} {name}: {answer}"
-            );
-        }
-    }
-    for name in ["silent", "gone"] {
-        let route = format!("/v1/tools/{name}.say");
-        let answer = served.ask("POST", &route, &[], r#"{"arguments": {"text": "hi"}}"#);
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        let reply: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
-        assert_eq!(reply["error"]["code"], "UPSTREAM_ERROR", "{reply}");
-        assert_eq!(reply["error"]["details"]["retryable"], true, "{reply}");
-    }
-}
-
-/// A8: a server whose structured answers break its own schema. In both eras a client is never given them as `structuredContent`, which it may
-/// check against the schema: they stand in the text, or the read fails where the entry says so.
-#[test]
-fn a_client_is_given_no_untrue_structured_content() {
-    let own = Installation::new();
-    let tool = |name: &str| {
-        let any = json!({"type": "object", "additionalProperties": true});
-        let output =
-            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-        json!({"name": name, "description": "x", "inputSchema": any, "outputSchema": output})
-            .to_string()
-            + "\n"
-    };
-    let names = ["lie_read", "lie_write", "lie_refuse"];
-    std::fs::write(own.path("world/tools"), names.map(tool).concat()).unwrap();
-    let command = json!(own.server_words());
-    let text = format!(
-        "[[upstream]]\nname = 'plain'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {command}\n\
-         [[tool]]\nname = 'plain.lie_read'\neffect = 'read'\n\
-         [[tool]]\nname = 'plain.lie_refuse'\neffect = 'read'\nresponse.on_mismatch = 'refuse'\n"
-    );
-    std::fs::write(own.path("countersign.toml"), text).unwrap();
-    let served = own.serve();
-    let call = |era: &str, tool: &str, arguments: Value| {
-        let params = json!({"name": format!("plain_{tool}"), "arguments": arguments});
-        let (headers, body) = message(era, "tools/call", &params);
-        result_of(&served.ask("POST", "/mcp", &headers, &body))
-    };
-    // The watchdog ends a wait that does not end.
-    while !served
-        .ask("GET", "/v1/tools", &[], "")
-        .contains("plain.lie_read")
-    {
-        std::thread::yield_now();
-    }
-    for era in [NEW, OLD] {
-        let (headers, body) = message(era, "tools/list", &json!({}));
-        let listed = result_of(&served.ask("POST", "/mcp", &headers, &body));
-        let listed = listed["tools"].as_array().unwrap().iter();
-        let has_schema = |name: &str| {
-            let mut all = listed.clone();
-            let own = all.find(|tool| tool["name"] == format!("plain_{name}"));
-            own.is_some_and(|tool| tool["outputSchema"].is_object())
-        };
-        for (name, is_error) in [
-            ("lie_read", false),
-            ("lie_write", false),
-            ("lie_refuse", true),
-        ] {
-            assert!(has_schema(name), "{era}: {name} has no schema to break");
-            let lie = call(era, name, json!({}));
-            assert!(
-                lie.get("structuredContent").is_none(),
-                "{era} {name}: {lie}"
-            );
-            assert_eq!(lie["isError"], is_error, "{era} {name}: {lie}");
-            let said = lie["content"][0]["text"].as_str().unwrap();
-            assert_eq!(said.contains("many"), !is_error, "{era} {name}: {lie}");
-            let true_one = call(era, name, json!({"n": 3}));
-            assert_eq!(
-                true_one["structuredContent"]["n"], 3,
-                "{era} {name}: {true_one}"
-            );
-        }
-    }
-}
-
-/// The result in an answer over MCP, whether it is one document or a stream of events.
-fn result_of(answer: &str) -> Value {
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    let lines = body
-        .lines()
-        .map(|line| line.strip_prefix("data:").unwrap_or(line));
-    let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line.trim()).ok());
-    let answered = messages.find_map(|it| it.get("result").cloned());
-    answered.unwrap_or_else(|| panic!("{answer}"))
 }
 
 /// A22: a first list that is approved by being seen leaves a record, with its pin and without an operator; the next start leaves none.
@@ -751,6 +379,18 @@ fn a_wrapped_server_is_called_in_one_line() {
     assert_eq!(of(2)["result"]["content"][0]["text"], "hi", "{seen:?}");
     let calls = own.ok(&["calls", "--json"]);
     assert!(calls.out.contains("plain.say"), "{calls:?}");
+    // The configuration names the command and its words, which may hold a secret: only the owner reads it.
+    let wrapped = own.path("data/wrap");
+    let made = std::fs::read_dir(&wrapped)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let file = made.path().join("countersign.toml");
+    for path in [own.path("data"), wrapped, made.path(), file] {
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{} {mode:o}", path.display());
+    }
 }
 
 /// A server at an address becomes an entry with its tools; after the approval they are called like the others.

@@ -1,0 +1,180 @@
+//! MCP servers that die or lie: no caller waits for them, or gets what they claim.
+
+use std::net::{SocketAddr, TcpListener};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::installation::{Installation, NEW, OLD, message, result_of};
+
+/// No child outlives a gateway that is killed, even one that ignores the end of its input.
+#[test]
+fn no_child_outlives_a_gateway_that_is_killed() {
+    let own = Installation::new();
+    let mut words = own.server_words();
+    words.push("--stubborn".to_owned());
+    let text = format!(
+        "[[upstream]]\nname = 'plain'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {}\n",
+        json!(words)
+    );
+    std::fs::write(own.path("countersign.toml"), text).unwrap();
+    let mut serve = own
+        .command(&["serve", "--json", "--listen", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The watchdog ends a wait that does not end.
+    let started = || std::fs::read_to_string(own.path("world/started")).unwrap_or_default();
+    while !started().ends_with('\n') || !own.path("countersign.lock.json").exists() {
+        std::thread::yield_now();
+    }
+    serve.kill().unwrap();
+    serve.wait().unwrap();
+    let is_alive = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    while started().lines().any(is_alive) {
+        std::thread::yield_now();
+    }
+}
+
+/// A15, A17: of three MCP servers one works, one takes connections and says nothing, and one refuses them. The list answers at once in both
+/// eras, and the tools of the dead ones stay for the grace: a call to one of them is an error that may be repeated.
+#[test]
+fn two_dead_servers_of_three_delay_no_list() {
+    let own = Installation::new();
+    let command = json!(own.server_words()).to_string();
+    let alive =
+        |name: &str| format!("[[upstream]]\nname = '{name}'\nkind = 'mcp'\ncommand = {command}\n");
+    let names = ["good", "silent", "gone"];
+    std::fs::write(own.path("countersign.toml"), names.map(alive).concat()).unwrap();
+    for name in names {
+        own.ok(&["upstreams", "approve", name]);
+    }
+    // It takes every connection, as long as the test runs, and reads nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let dead = |name: &str, address: SocketAddr| {
+        format!(
+            "[[upstream]]\nname = '{name}'\nkind = 'mcp'\nurl = 'http://{address}/mcp'\nallow_private = ['loopback']\n\
+             connections.start_ms = 1000\ntimeouts.attempt_ms = 1000\nretries.attempts_max = 1\n"
+        )
+    };
+    let text = [
+        alive("good"),
+        dead("silent", silent.local_addr().unwrap()),
+        dead("gone", closed),
+    ];
+    std::fs::write(own.path("countersign.toml"), text.concat()).unwrap();
+    let served = own.serve();
+    for era in [NEW, OLD] {
+        let (headers, body) = message(era, "tools/list", &json!({}));
+        let mut best = Duration::MAX;
+        for _ in 0..5 {
+            let started = Instant::now();
+            let answer = served.ask("POST", "/mcp", &headers, &body);
+            best = best.min(started.elapsed());
+            for name in names {
+                assert!(answer.contains(&format!("{name}_say")), "{era}: {answer}");
+            }
+        }
+        assert!(best < Duration::from_millis(200), "{era}: {best:?}");
+        for (name, is_alive) in [("good", true), ("silent", false), ("gone", false)] {
+            let call = json!({"name": format!("{name}_say"), "arguments": {"text": "hi there"}});
+            let (headers, body) = message(era, "tools/call", &call);
+            let answer = served.ask("POST", "/mcp", &headers, &body);
+            assert_eq!(
+                answer.contains("hi there"),
+                is_alive,
+                "{era} {name}: {answer}"
+            );
+            assert_eq!(
+                answer.contains("UPSTREAM_ERROR"),
+                !is_alive,
+                "{era} {name}: {answer}"
+            );
+        }
+    }
+    for name in ["silent", "gone"] {
+        let route = format!("/v1/tools/{name}.say");
+        let answer = served.ask("POST", &route, &[], r#"{"arguments": {"text": "hi"}}"#);
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let reply: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
+        assert_eq!(reply["error"]["code"], "UPSTREAM_ERROR", "{reply}");
+        assert_eq!(reply["error"]["details"]["retryable"], true, "{reply}");
+    }
+}
+
+/// A8: a server whose structured answers break its own schema. In both eras a client is never given them as `structuredContent`, which it may
+/// check against the schema: they stand in the text, or the read fails where the entry says so.
+#[test]
+fn a_client_is_given_no_untrue_structured_content() {
+    let own = Installation::new();
+    let tool = |name: &str| {
+        let any = json!({"type": "object", "additionalProperties": true});
+        let output =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        json!({"name": name, "description": "x", "inputSchema": any, "outputSchema": output})
+            .to_string()
+            + "\n"
+    };
+    let names = ["lie_read", "lie_write", "lie_refuse"];
+    std::fs::write(own.path("world/tools"), names.map(tool).concat()).unwrap();
+    let command = json!(own.server_words());
+    let text = format!(
+        "[[upstream]]\nname = 'plain'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {command}\n\
+         [[tool]]\nname = 'plain.lie_read'\neffect = 'read'\n\
+         [[tool]]\nname = 'plain.lie_refuse'\neffect = 'read'\nresponse.on_mismatch = 'refuse'\n"
+    );
+    std::fs::write(own.path("countersign.toml"), text).unwrap();
+    let served = own.serve();
+    let call = |era: &str, tool: &str, arguments: Value| {
+        let params = json!({"name": format!("plain_{tool}"), "arguments": arguments});
+        let (headers, body) = message(era, "tools/call", &params);
+        result_of(&served.ask("POST", "/mcp", &headers, &body))
+    };
+    // The watchdog ends a wait that does not end.
+    while !served
+        .ask("GET", "/v1/tools", &[], "")
+        .contains("plain.lie_read")
+    {
+        std::thread::yield_now();
+    }
+    for era in [NEW, OLD] {
+        let (headers, body) = message(era, "tools/list", &json!({}));
+        let listed = result_of(&served.ask("POST", "/mcp", &headers, &body));
+        let listed = listed["tools"].as_array().unwrap().iter();
+        let has_schema = |name: &str| {
+            let mut all = listed.clone();
+            let own = all.find(|tool| tool["name"] == format!("plain_{name}"));
+            own.is_some_and(|tool| tool["outputSchema"].is_object())
+        };
+        for (name, is_error) in [
+            ("lie_read", false),
+            ("lie_write", false),
+            ("lie_refuse", true),
+        ] {
+            assert!(has_schema(name), "{era}: {name} has no schema to break");
+            let lie = call(era, name, json!({}));
+            assert!(
+                lie.get("structuredContent").is_none(),
+                "{era} {name}: {lie}"
+            );
+            assert_eq!(lie["isError"], is_error, "{era} {name}: {lie}");
+            let said = lie["content"][0]["text"].as_str().unwrap();
+            assert_eq!(said.contains("many"), !is_error, "{era} {name}: {lie}");
+            let true_one = call(era, name, json!({"n": 3}));
+            assert_eq!(
+                true_one["structuredContent"]["n"], 3,
+                "{era} {name}: {true_one}"
+            );
+        }
+    }
+}
