@@ -14,6 +14,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod drill;
 pub(crate) mod evidence;
+pub(crate) mod grants;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod keys;

@@ -91,6 +91,7 @@ enum Command {
     #[command(hide = true)]
     DrillWorker(drill::worker::DrillWorker),
     Evidence(commands::evidence::Evidence),
+    Grants(commands::grants::Grants),
     Import(commands::import::Import),
     Init(commands::init::Init),
     Keys(commands::keys::Keys),
@@ -145,6 +146,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Drill(drill) => drill.run(&flags.read(terminal)?, terminal),
         Command::DrillWorker(worker) => worker.run(&flags.read_quietly()?),
         Command::Evidence(evidence) => evidence.run(&at_hand(Need::Data, terminal)?, terminal),
+        Command::Grants(grants) => grants.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
         Command::Import(import) => import.run(terminal),
         Command::Init(init) => init.run(flags, terminal),
         Command::Keys(keys) => keys.run(&at_hand(Need::Data, terminal)?, terminal),

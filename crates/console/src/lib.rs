@@ -91,7 +91,7 @@ pub fn pages(gateway: &Gateway, settings: Vec<Setting>, rules: Vec<case::RuleVer
 /// Pages of a person who has signed in.
 fn signed_in() -> Router<Shared> {
     use pages::{approvals, call, calls, errors, evidence, overview, policy, search, settings};
-    use pages::{case, docs, doubts, sessions, tool, tools, upstreams};
+    use pages::{case, docs, doubts, grants, sessions, tool, tools, upstreams};
     let twins = [
         ("/", "/overview.json", get(overview::show)),
         ("/tools", "/tools.json", get(tools::show)),
@@ -100,6 +100,11 @@ fn signed_in() -> Router<Shared> {
             "/approvals",
             "/approvals.json",
             get(approvals::list).post(approvals::answer_all),
+        ),
+        (
+            "/grants",
+            "/grants.json",
+            get(grants::list).post(grants::make),
         ),
         ("/in-doubt", "/in-doubt.json", get(doubts::show)),
         ("/evidence", "/evidence.json", get(evidence::show)),
@@ -140,6 +145,7 @@ fn signed_in() -> Router<Shared> {
         .route("/approvals/{id}/open", post(approvals::open))
         .route("/upstreams/{name}/test", post(upstreams::test))
         .route("/in-doubt/settle", post(doubts::settle))
+        .route("/grants/{id}/revoke", post(grants::revoke))
         .route("/errors/{code}", get(errors::one))
         .route("/docs/{*name}", get(docs::one))
         .route("/sign-out", post(session::sign_out))

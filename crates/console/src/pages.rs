@@ -8,6 +8,7 @@ pub(crate) mod docs;
 pub(crate) mod doubts;
 pub(crate) mod errors;
 pub(crate) mod evidence;
+pub(crate) mod grants;
 pub(crate) mod overview;
 pub(crate) mod policy;
 pub(crate) mod search;

@@ -18,7 +18,7 @@ mod draw;
 mod left;
 mod money;
 
-pub(crate) use draw::{Call, Plan};
+pub(crate) use draw::{Call, Plan, grant_over};
 pub use left::BudgetLeft;
 pub use money::{Currency, InvalidMoney, Money};
 

@@ -8,6 +8,7 @@
 //! | `members` | the body of a call: the members of the envelope, and the arguments as they were written |
 //! | `headers` | the headers of a call |
 //! | `approvals` | `/v1/approvals`: questions for users to confirm, and their answers |
+//! | `grants` | `/v1/grants`: standing grants of users to agents |
 //! | `tools` | `GET /v1/tools`: the tools that the caller may call, in the requested format |
 //! | `providers` | `POST /v1/providers/{provider}/calls`: a model's message in, its tool messages out |
 //! | `calls` | `GET /v1/calls`: past calls |
@@ -45,6 +46,7 @@ pub mod cases;
 mod claims;
 pub mod edge;
 mod evidence;
+mod grants;
 pub(crate) mod headers;
 pub mod interop;
 mod log;
@@ -74,6 +76,9 @@ pub(crate) fn for_callers() -> Router<Gateway> {
             get(approvals::one).post(approvals::answer),
         )
         .route("/v1/approvals/{id}/authority", get(approvals::authority))
+        .route("/v1/grants", get(grants::list).post(grants::make))
+        .route("/v1/grants/{id}", get(grants::one))
+        .route("/v1/grants/{id}/revoke", post(grants::revoke))
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", post(call::call).get(tools::one))
         .route("/v1/status", get(status::show))

@@ -23,6 +23,7 @@ pub mod condition;
 mod error;
 mod explain;
 mod file;
+mod granted;
 mod issuer;
 pub mod limits;
 mod live;
@@ -38,6 +39,7 @@ pub use file::{
     AgentRule, Approvals, CallRule, ConfirmRule, Defaults, Mode, Name, PolicyFile, Then, ToolRule,
     Unlisted,
 };
+pub use granted::GrantConditions;
 pub(crate) use issuer::is_private;
 pub use issuer::{IssuerRule, JwksSource, is_built_in};
 pub use live::{Keeper, LivePolicy, Rejection, Reloaded};

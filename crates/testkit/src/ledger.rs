@@ -22,6 +22,7 @@ mod claims;
 mod documents;
 mod erased;
 mod erasure;
+mod grants;
 mod holds;
 mod installation;
 mod keyring;
@@ -408,6 +409,12 @@ macro_rules! ledger_contract {
                 racing_refusals_leave_one_record
                 questions_and_answers_survive_a_restart
                 an_erased_user_leaves_no_question
+            }
+            grants {
+                racing_writes_never_overspend_a_grant
+                racing_effects_elsewhere_never_overspend_a_grant
+                a_revocation_ends_a_grant_everywhere
+                grants_survive_a_restart_and_go_with_their_user
             }
         }
     };

@@ -30,6 +30,7 @@ pub(super) fn play(installation: &Installation) -> Vec<Step> {
     let (record, request) = play.calls();
     play.evidence(&record, &request);
     play.approvals();
+    play.grants();
     play.claims();
     play.keys();
     play.verify();
@@ -239,6 +240,45 @@ impl Play<'_> {
         self.run(&["approvals", "deny", id, "--json"]).ok();
         self.run(&["approvals", "approve", id]).no();
         self.run(&["approvals", "list", "--state", "all"]).ok();
+    }
+
+    fn grants(&mut self) {
+        let make = [
+            "grants",
+            "make",
+            "--user",
+            "u_6",
+            "--to",
+            "agent:a_1",
+            "--tool",
+            "notes.clear",
+            "--until",
+            "7d",
+        ];
+        let made = self
+            .run(&[&make[..], &["--calls", "2", "--json"]].concat())
+            .json();
+        let id = made["id"].as_str().unwrap();
+        self.run(&["grants", "list"]).ok();
+        let clear = [
+            "call",
+            "notes.clear",
+            "--user",
+            "u_6",
+            "--actor",
+            "agent:a_1",
+        ];
+        self.run(&clear).ok();
+        self.run(&["grants", "show", id]).ok();
+        self.run(&[&make[..], &["--parent", id, "--calls", "3"]].concat())
+            .no();
+        self.run(&["grants", "revoke", id, "--reason", "enough"])
+            .ok();
+        self.run(&[
+            "grants", "list", "--state", "all", "--user", "u_6", "--json",
+        ])
+        .ok();
+        self.run(&clear).no();
     }
 
     fn claims(&mut self) {

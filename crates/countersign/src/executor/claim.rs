@@ -23,6 +23,7 @@ use super::trail::Trail;
 use super::{Executor, store_fault};
 use crate::catalog::Entry;
 use crate::context::CallContext;
+use crate::grant::Fit;
 use crate::ledger::{Claim, ClaimAnswer, ClaimRequest, Held, HeldState, Scope};
 use crate::seat::CallSeat;
 use crate::tool::Reply;
@@ -39,6 +40,8 @@ pub(super) struct Claimed {
     pub(super) found: Option<Reply>,
     /// The user's confirmation, if one is required.
     pub(super) approved: Option<Approved>,
+    /// The standing grant that answered in the user's place, if one did.
+    pub(super) granted: Option<Box<Fit>>,
     /// The error if the tool must not run after all, though its key is claimed.
     pub(super) barred: Option<ErrorBody>,
     /// The caller's time limit, from arrival on, without the time of waiting for the user.

@@ -22,7 +22,7 @@ pub(super) struct Spending {
 }
 
 impl Executor {
-    /// Plans the spending of a call; `None` if no budget covers its tool.
+    /// Plans the spending of a call; `None` if no budget covers its tool, and no grant answered for it.
     pub(super) fn plan_spending(
         &self,
         claimed: &Claimed,
@@ -31,7 +31,7 @@ impl Executor {
     ) -> Result<Option<Spending>, Stop> {
         let budgets = &self.parts.budgets;
         let tool = claimed.entry.name();
-        if !budgets.covers(tool) {
+        if !budgets.covers(tool) && claimed.granted.is_none() {
             return Ok(None);
         }
         let request = &claimed.ctx.request;
@@ -50,6 +50,10 @@ impl Executor {
             keys: &claimed.keys,
         };
         let plan = Plan::of(&call, &budgets.current())?;
+        let plan = match &claimed.granted {
+            Some(fit) => Some(Plan::with_grant(plan, &fit.id, tool, &fit.draws)),
+            None => plan,
+        };
         let lapse = match effect {
             Effect::Write => Lapse::Release,
             Effect::External if key.is_some_and(|key| !key.is_own) => Lapse::ByClaim,

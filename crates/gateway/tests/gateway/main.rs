@@ -17,6 +17,7 @@ mod denials;
 mod downstream;
 mod effects;
 mod forgery;
+mod grants;
 mod http_calls;
 mod http_client;
 mod http_drain;
