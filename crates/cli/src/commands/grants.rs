@@ -30,7 +30,7 @@ pub(crate) struct Grants {
 
 #[derive(Debug, Clone, clap::Subcommand, Serialize, Deserialize)]
 enum Command {
-    Make(Make),
+    Make(Box<Make>),
     List(List),
     Show(Show),
     Revoke(Revoke),

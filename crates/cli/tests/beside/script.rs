@@ -243,7 +243,7 @@ impl Play<'_> {
     }
 
     fn grants(&mut self) {
-        let make = [
+        let granting = [
             "grants",
             "make",
             "--user",
@@ -256,7 +256,7 @@ impl Play<'_> {
             "7d",
         ];
         let made = self
-            .run(&[&make[..], &["--calls", "2", "--json"]].concat())
+            .run(&[&granting[..], &["--calls", "2", "--json"]].concat())
             .json();
         let id = made["id"].as_str().unwrap();
         self.run(&["grants", "list"]).ok();
@@ -270,7 +270,7 @@ impl Play<'_> {
         ];
         self.run(&clear).ok();
         self.run(&["grants", "show", id]).ok();
-        self.run(&[&make[..], &["--parent", id, "--calls", "3"]].concat())
+        self.run(&[&granting[..], &["--parent", id, "--calls", "3"]].concat())
             .no();
         self.run(&["grants", "revoke", id, "--reason", "enough"])
             .ok();

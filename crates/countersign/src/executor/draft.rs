@@ -139,7 +139,7 @@ fn acted(act: Value, facts: &Facts) -> Value {
         members.insert("rules".to_owned(), recorded);
     }
     if let Some(id) = &facts.grant_id {
-        members.insert("grant_id".to_owned(), id.as_str().into());
+        members.insert("grant_id".to_owned(), (&**id).into());
     }
     Value::Object(members)
 }

@@ -38,7 +38,7 @@ impl Executor {
             trail.warn("GRANTED", &Say::WouldBeGranted { grant });
         }
         trail.facts.links.extend(fit.links.iter().cloned());
-        trail.facts.grant_id = Some(fit.id.clone());
+        trail.facts.grant_id = Some(fit.id.as_str().into());
         Ok(Some(Box::new(fit)))
     }
 

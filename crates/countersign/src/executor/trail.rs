@@ -85,7 +85,7 @@ pub(super) struct Facts {
     /// The conditional rules of the policy that hold for the call.
     pub(super) ruled: Vec<Ruled>,
     /// The standing grant that answered in the user's place.
-    pub(super) grant_id: Option<String>,
+    pub(super) grant_id: Option<Arc<str>>,
 }
 
 /// Maximum length of an unknown tool name in the record; a known one is no longer.

@@ -320,7 +320,7 @@ fn check_is_narrower(grant: &Kept, chain: &[Read]) -> Result<(), Error> {
 fn checked_amount(amount: &GrantAmount) -> Result<GrantAmount, Error> {
     let currency = Currency::new(&amount.currency).ok();
     let limit = currency.and_then(|currency| currency.amount(&amount.limit).ok());
-    if !limit.is_some_and(|limit| limit.minor() > 0) {
+    if limit.is_none_or(|limit| limit.minor() <= 0) {
         return Err(Error::invalid("/amount", Rule::Amount));
     }
     Ok(GrantAmount {

@@ -16,6 +16,7 @@ const TOOLS: [&str; 2] = ["shop.buy", "shop.sell"];
 
 /// A policy, and whether each of the tools wants a confirmation itself.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is drawn by itself")]
 struct Policy {
     denies: bool,
     must_confirm: bool,
@@ -146,8 +147,9 @@ async fn give(world: &World, grants: &[Made]) -> Vec<String> {
     let by = Principal::user("u_1");
     let mut ids = Vec::new();
     for made in grants {
-        let grant = world.executor.grants().make(&by, &new_grant(made, None));
-        let id = grant.await.unwrap().id;
+        let new = new_grant(made, None);
+        let grant = world.executor.grants().make(&by, &new).await;
+        let id = grant.unwrap().id;
         if made.is_revoked {
             let revoked = world.executor.grants().revoke(&id, &by, None);
             revoked.await.unwrap();

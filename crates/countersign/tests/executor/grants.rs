@@ -589,6 +589,7 @@ async fn only_people_give_authority() {
 
 /// What cannot be a grant is refused, with the member that is wrong.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table of refusals")]
 async fn a_grant_that_means_nothing_is_refused() {
     let total = Parameter::new("total", ValueKind::Integer, "");
     let probe = Probe::write("shop.buy")

@@ -24,6 +24,7 @@ const RULES: &str = r#"
 
 /// The whole life of a grant, with real credentials.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "the life of one grant")]
 async fn a_user_grants_and_revokes() {
     let parts = Parts::new();
     let keys = parts.api_keys();

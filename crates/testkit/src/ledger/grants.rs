@@ -97,8 +97,8 @@ async fn no_more_than_allowed(fresh: &Fresh, effect: Effect, keyed: bool) -> Che
     }
     assert!(!call(&processes.nth(0), 200, None).await.ok);
     let used = shown(&processes.nth(0), &parent.id).await?;
-    let uses = (used.used.calls, used.state);
-    assert_eq!(uses, (u64::from(USES), GrantState::UsedUp));
+    let counted = (used.used.calls, used.state);
+    assert_eq!(counted, (u64::from(USES), GrantState::UsedUp));
     let of_child = shown(&processes.nth(0), &child.id).await?;
     assert_eq!(of_child.state, GrantState::UsedUp);
     if effect == Effect::External {
@@ -168,10 +168,9 @@ pub(super) async fn grants_survive_a_restart_and_go_with_their_user(fresh: &Fres
     let entry = act.entry(RandomIds::default().snapshot_id(), None);
     fresh.handle(0).erase("u_1", &[], entry).await?;
     executor.vault().forget("u_1");
-    let left = executor
-        .grants()
-        .list(&Principal::user("u_1"), &Wanted::default());
-    assert!(left.await.map_err(store_error)?.is_empty());
+    let (by, wanted) = (Principal::user("u_1"), Wanted::default());
+    let left = executor.grants().list(&by, &wanted).await;
+    assert!(left.map_err(store_error)?.is_empty());
     assert!(fresh.handle(1).pots(Some("u_1"), 10).await?.is_empty());
     Ok(())
 }
