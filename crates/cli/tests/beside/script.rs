@@ -260,15 +260,6 @@ impl Play<'_> {
             .json();
         let id = made["id"].as_str().unwrap();
         self.run(&["grants", "list"]).ok();
-        let clear = [
-            "call",
-            "notes.clear",
-            "--user",
-            "u_6",
-            "--actor",
-            "agent:a_1",
-        ];
-        self.run(&clear).ok();
         self.run(&["grants", "show", id]).ok();
         self.run(&[&granting[..], &["--parent", id, "--calls", "3"]].concat())
             .no();
@@ -278,7 +269,6 @@ impl Play<'_> {
             "grants", "list", "--state", "all", "--user", "u_6", "--json",
         ])
         .ok();
-        self.run(&clear).no();
     }
 
     fn claims(&mut self) {

@@ -17,7 +17,7 @@ const RULES: &str = r#"
 
     [[rules]]
     name = "no-secrets"
-    tool = "notes.add"
+    match = "notes.add"
     when = "args.text == 'secret'"
     then = "deny"
 "#;
