@@ -22,6 +22,7 @@ pub(crate) mod lint;
 mod lookup;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod notify;
 pub(crate) mod policy;
 pub(crate) mod record;
 pub(crate) mod replay;

@@ -28,6 +28,7 @@ mod json;
 mod junit;
 mod keys;
 mod moment;
+mod notify;
 mod operations;
 mod paint;
 mod place;
@@ -98,6 +99,7 @@ enum Command {
     Lint(commands::lint::Lint),
     Man(commands::man::Man),
     Mcp(commands::mcp::Mcp),
+    Notify(commands::notify::NotifyCommand),
     Policy(commands::policy::PolicyCommand),
     Record(commands::record::Record),
     Replay(commands::replay::Replay),
@@ -153,6 +155,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Lint(lint) => lint.run(flags, terminal),
         Command::Man(man) => man.run(terminal),
         Command::Mcp(mcp) => mcp.run(&flags.read(terminal)?, terminal),
+        Command::Notify(notify) => notify.run(flags, terminal),
         Command::Policy(policy) => policy.run(&flags.read(terminal)?, terminal),
         Command::Record(record) => record.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
         Command::Replay(replay) => replay.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),

@@ -22,8 +22,8 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::commands::{
-    approvals, call, calls, case, claims, console, doctor, evidence, grants, keys, policy, record,
-    replay, store, top, upstreams, verify,
+    approvals, call, calls, case, claims, console, doctor, evidence, grants, keys, notify, policy,
+    record, replay, store, top, upstreams, verify,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -68,6 +68,8 @@ const ALL: &[(&str, Perform)] = &[
     entry::<keys::change::Asked>(),
     entry::<keys::change::Revoke>(),
     entry::<keys::master::RotateMaster>(),
+    entry::<notify::List>(),
+    entry::<notify::Retry>(),
     entry::<policy::recorded::Recorded>(),
     entry::<policy::replay::Asked>(),
     entry::<policy::report::Report>(),

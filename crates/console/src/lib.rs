@@ -91,7 +91,7 @@ pub fn pages(gateway: &Gateway, settings: Vec<Setting>, rules: Vec<case::RuleVer
 /// Pages of a person who has signed in.
 fn signed_in() -> Router<Shared> {
     use pages::{approvals, call, calls, errors, evidence, overview, policy, search, settings};
-    use pages::{case, docs, doubts, grants, sessions, tool, tools, upstreams};
+    use pages::{case, docs, doubts, grants, notifications, sessions, tool, tools, upstreams};
     let twins = [
         ("/", "/overview.json", get(overview::show)),
         ("/tools", "/tools.json", get(tools::show)),
@@ -107,6 +107,11 @@ fn signed_in() -> Router<Shared> {
             get(grants::list).post(grants::make),
         ),
         ("/in-doubt", "/in-doubt.json", get(doubts::show)),
+        (
+            "/notifications",
+            "/notifications.json",
+            get(notifications::show),
+        ),
         ("/evidence", "/evidence.json", get(evidence::show)),
         ("/upstreams", "/upstreams.json", get(upstreams::show)),
         ("/policy", "/policy.json", get(policy::show)),

@@ -9,6 +9,7 @@ pub(crate) mod doubts;
 pub(crate) mod errors;
 pub(crate) mod evidence;
 pub(crate) mod grants;
+pub(crate) mod notifications;
 pub(crate) mod overview;
 pub(crate) mod policy;
 pub(crate) mod search;

@@ -15,6 +15,7 @@
 //! | `sessions` | `GET /v1/sessions/{id}`: the calls of one session |
 //! | `claims` | `/v1/claims`: calls in doubt, and their settlement |
 //! | `acts` | `GET /v1/evidence`: what was done with the log itself |
+//! | `notifications` | `GET /v1/notifications`: the outbox of notifications |
 //! | `policy` | `GET /v1/policy`: who may call what, and why a call was decided as it was |
 //! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
 //! | [`cases`] | `/v1/cases/{id}`: all records of one order or call, and one bundle of them |
@@ -51,6 +52,7 @@ pub(crate) mod headers;
 pub mod interop;
 mod log;
 mod members;
+mod notifications;
 pub mod openapi;
 mod origin;
 mod policy;
@@ -90,6 +92,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/sessions/{id}", get(sessions::show))
         .route("/v1/claims", get(claims::list))
         .route("/v1/claims/settle", post(claims::settle))
+        .route("/v1/notifications", get(notifications::list))
         .route("/v1/policy", get(policy::show))
         .route("/v1/policy/explain", get(policy::explain))
         .route("/v1/upstreams/{name}/test", post(upstreams::test))

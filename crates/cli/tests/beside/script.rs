@@ -219,6 +219,8 @@ impl Play<'_> {
         self.run(&["approvals", "list"]).ok();
         self.run(&["attention"]).ok();
         self.run(&["attention", "--check", "--json"]).no();
+        self.run(&["notify", "list", "--json"]).ok();
+        self.run(&["notify", "retry", "ops", "--json"]).ok();
         self.run(&["approvals", "list", "--user", "u_9", "--json"])
             .ok();
         self.run(&["approvals", "show", id]).ok();

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Pages without a name in their path.
-pub(crate) const PAGES: [&str; 11] = [
+pub(crate) const PAGES: [&str; 12] = [
     "/",
     "/approvals",
     "/in-doubt",
+    "/notifications",
     "/calls",
     "/tools",
     "/upstreams",
