@@ -6,13 +6,14 @@ use crate::corpus;
 use crate::step::{Step, target};
 
 /// The benchmarks; criterion's estimates first, because the table shows them.
-const BENCHES: [&str; 6] = [
+const BENCHES: [&str; 7] = [
     "estimates",
     "table",
     "ledger",
     "gateway",
     "upstream",
     "console",
+    "policy",
 ];
 
 /// The other programs, pinned: a figure beside another version would be another figure.
@@ -47,7 +48,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             step.run()?;
         }
     }
-    if benches.contains(&"console") {
+    if benches.contains(&"console") || benches.contains(&"policy") {
         let build = ["build", "--release", "--locked", "--package"];
         let build = [&build[..], &["countersign-cli", "--bins"]].concat();
         Step::cargo("servers", &build).run()?;

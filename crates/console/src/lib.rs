@@ -124,6 +124,7 @@ fn signed_in() -> Router<Shared> {
             "/policy/explain.json",
             get(policy::explain),
         ),
+        ("/policy/report", "/policy/report.json", get(policy::report)),
     ];
     let mut router = Router::new();
     for (page, twin, handler) in twins {

@@ -30,7 +30,7 @@ use std::fmt;
 
 use countersign_contract::ToolSpec;
 
-use crate::authorize::Facts;
+pub use crate::authorize::Clause;
 
 mod error;
 mod fit;
@@ -50,12 +50,6 @@ pub use stored::{COLLECTION, StoredGrants};
 pub trait Language: fmt::Debug + Send + Sync {
     /// Reads a condition, and checks it against the declarations of the tools that it is for, if some are given.
     fn read(&self, text: &str, tools: &[&ToolSpec]) -> Result<Box<dyn Clause>, Wrong>;
-}
-
-/// A condition that was read.
-pub trait Clause: Send + Sync {
-    /// Decides the condition for a call; `None` if it cannot be decided.
-    fn holds(&self, facts: &Facts<'_>) -> Option<bool>;
 }
 
 /// A mistake in a condition.

@@ -95,6 +95,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/notifications", get(notifications::list))
         .route("/v1/policy", get(policy::show))
         .route("/v1/policy/explain", get(policy::explain))
+        .route("/v1/policy/report", get(policy::report))
         .route("/v1/upstreams/{name}/test", post(upstreams::test))
         .route("/v1/evidence", get(acts::list))
         .route("/v1/evidence/reasons", post(acts::reasons))

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Pages without a name in their path.
-pub(crate) const PAGES: [&str; 12] = [
+pub(crate) const PAGES: [&str; 14] = [
     "/",
     "/approvals",
+    "/grants",
     "/in-doubt",
     "/notifications",
     "/calls",
@@ -22,6 +23,7 @@ pub(crate) const PAGES: [&str; 12] = [
     "/upstreams",
     "/evidence",
     "/policy",
+    "/policy/report",
     "/errors",
     "/settings",
     "/docs",

@@ -49,17 +49,17 @@ struct Drawn {
 }
 
 impl Plan {
-    /// Plans the draws of a call; `None` if no budget covers it; a refusal if its amount cannot be counted.
-    pub(crate) fn of(call: &Call<'_>, budgets: &[Budget]) -> Result<Option<Self>, Box<ErrorBody>> {
+    /// Plans the draws of a call on budgets; `None` if there are none; a refusal if its amount cannot be counted.
+    pub(crate) fn of<'a>(
+        call: &Call<'_>,
+        drawn_on: impl Iterator<Item = (&'a Budget, &'a ToolAmount)>,
+    ) -> Result<Option<Self>, Box<ErrorBody>> {
         let mut plan = Self {
             draws: Vec::new(),
             sources: Vec::new(),
             grant: None,
         };
-        for budget in budgets {
-            let Some(tool) = budget.tool(call.tool) else {
-                continue;
-            };
+        for (budget, tool) in drawn_on {
             plan.draws.push(draw(call, budget, tool)?);
             plan.sources.push(Source::Budget(Drawn {
                 scope: budget.scope,

@@ -101,9 +101,10 @@ impl Executor {
         confirmed: Confirmed,
         trail: &mut Trail,
     ) -> Result<Claimed, Stop> {
+        let drawn_on = self.drawn_on(&confirmed.bound, trail)?;
         let (mut claimed, key) = self.context_of(confirmed, trail);
-        claimed.spending =
-            self.plan_spending(&claimed, &trail.facts.principal.actor, key.as_ref())?;
+        let actor = &trail.facts.principal.actor;
+        claimed.spending = self.plan_spending(&claimed, actor, key.as_ref(), drawn_on.as_ref())?;
         // A dry run takes nothing (A4).
         let key = key.filter(|_| !claimed.ctx.is_dry_run());
         let Some(mut key) = key else {

@@ -79,8 +79,8 @@ mod tell;
 mod trail;
 mod unkeyed;
 
-pub(crate) use bind::canonical_text;
 pub use bind::refusal_of;
+pub(crate) use bind::{bind_again, canonical_text, has_long_decimal};
 use call::CallParts;
 pub use call::ToolCall;
 pub(crate) use envelope::is_name;

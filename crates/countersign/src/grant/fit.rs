@@ -131,7 +131,8 @@ fn covered(grant: &Kept, sought: &Sought<'_>, now: Timestamp) -> Option<Vec<Draw
             keys: sought.keys,
         };
         // An amount that cannot be counted is not covered; the user is asked.
-        let plan = Plan::of(&call, std::slice::from_ref(&budget)).ok()??;
+        let drawn_on = budget.tools.iter().map(|amount| (&budget, amount));
+        let plan = Plan::of(&call, drawn_on).ok()??;
         draws.extend(plan.draws);
     }
     Some(draws)

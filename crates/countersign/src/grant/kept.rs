@@ -120,6 +120,7 @@ impl Kept {
                     AmountUnit::Minor => Unit::Minor,
                 },
                 direction: Direction::Spend,
+                when: None,
             }],
         })
     }

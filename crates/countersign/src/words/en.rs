@@ -41,6 +41,8 @@ countersign_contract::messages! {
         AgentLimit => "the agent's rate limit is reached",
         SessionLimit => "the session's rate limit is reached",
         ToolLimit { tool } => "the rate limit of {tool} is reached",
+        LimitUndecided => "a limit of the policy cannot be decided for this call: its condition looks at something that the call lacks or that has another form",
+        BudgetUndecided { budget } => "the policy cannot decide whether this call counts against the budget {budget}: its condition looks at something that the call lacks or that has another form",
         WaitThenSame => "wait for retry_after_ms, then send the same call again",
         RepeatedCall { seconds, next } => "the call was not run again: the same call was answered {seconds} seconds ago, and this is that answer. To run it again on purpose, add the argument again: {next}, or send an idempotency key",
         Repeated { tool, calls, seconds } => "the same call of {tool} was made {calls} times within {seconds} seconds",

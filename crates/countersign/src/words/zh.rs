@@ -40,6 +40,8 @@ countersign_contract::translation! {
         AgentLimit => "该智能体的调用额度已用完",
         SessionLimit => "本次会话的调用额度已用完",
         ToolLimit { tool } => "工具 {tool} 的调用额度已用完",
+        LimitUndecided => "策略中某项额度的条件无法对此次调用作出判断：调用缺少该条件所需的内容，或其形式不符",
+        BudgetUndecided { budget } => "策略无法判断此次调用是否计入预算 {budget}：调用缺少该条件所需的内容，或其形式不符",
         WaitThenSame => "请等待 retry_after_ms 毫秒后，重新发送同一调用",
         RepeatedCall { seconds, next } => "相同的调用已在 {seconds} 秒前得到回复，未再次执行：这就是那次回复。若确实要再执行一次，请加上参数 again: {next}，或提供幂等键",
         Repeated { tool, calls, seconds } => "对 {tool} 的同一调用在 {seconds} 秒内已进行 {calls} 次",

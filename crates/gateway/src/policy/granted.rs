@@ -1,8 +1,8 @@
 //! The language of a policy's conditions, for standing grants: what an operator writes in a rule, a user writes in a grant.
 
-use countersign::authorize::Facts;
+use countersign::authorize::{Clause, Facts};
 use countersign::contract::ToolSpec;
-use countersign::grant::{Clause, Language, Wrong};
+use countersign::grant::{Language, Wrong};
 
 use super::condition::{self, Condition};
 
