@@ -24,7 +24,7 @@ pub(crate) fn targets(loaded: &Loaded) -> Result<Vec<Target>, Mistakes> {
         };
         match entry.prepared() {
             Ok(target) => targets.extend(target),
-            Err(mistake) => mistakes.push(mistake),
+            Err(mistake) => mistakes.push(*mistake),
         }
     }
     if mistakes.is_empty() {
@@ -43,7 +43,7 @@ struct Entry<'l> {
 
 impl Entry<'_> {
     /// Returns the receiver; `None` if a setting is missing, which the check of the file has reported.
-    fn prepared(&self) -> Result<Option<Target>, Mistake> {
+    fn prepared(&self) -> Result<Option<Target>, Box<Mistake>> {
         let NotifyTarget {
             name,
             kind,
@@ -93,7 +93,7 @@ impl Entry<'_> {
         }))
     }
 
-    fn webhook(&self, url: &WebUrl, secret: &SecretRef) -> Result<Webhook, Mistake> {
+    fn webhook(&self, url: &WebUrl, secret: &SecretRef) -> Result<Webhook, Box<Mistake>> {
         let text = self.secret("secret", secret)?;
         let secret = WebhookSecret::parse(&text)
             .map_err(|error| self.mistake("secret", error.to_string()))?;
@@ -103,7 +103,7 @@ impl Entry<'_> {
             .map_err(|error| self.mistake("url", format!("it cannot be used: {error}")))
     }
 
-    fn email(&self, options: &EmailOptions) -> Result<Email, Mistake> {
+    fn email(&self, options: &EmailOptions) -> Result<Email, Box<Mistake>> {
         Email::new(options).map_err(|error| {
             let member = match &error {
                 EmailError::From => "from",
@@ -115,7 +115,7 @@ impl Entry<'_> {
     }
 
     /// Reads a secret. A relative path counts from the folder of the configuration.
-    fn secret(&self, member: &str, named: &SecretRef) -> Result<Zeroizing<String>, Mistake> {
+    fn secret(&self, member: &str, named: &SecretRef) -> Result<Zeroizing<String>, Box<Mistake>> {
         let key = self.key(member);
         let named = match named {
             SecretRef::Env(_) => named.clone(),
@@ -128,8 +128,8 @@ impl Entry<'_> {
         })
     }
 
-    fn mistake(&self, member: &str, message: impl Into<String>) -> Mistake {
-        self.loaded.mistake(&self.key(member), message)
+    fn mistake(&self, member: &str, message: impl Into<String>) -> Box<Mistake> {
+        Box::new(self.loaded.mistake(&self.key(member), message))
     }
 
     fn key(&self, member: &str) -> String {

@@ -207,7 +207,7 @@ fn observed_rules_are_reported() {
         assert_eq!(page["calls"], 4);
         let shown = page["rules"].as_array().unwrap().iter();
         let shown = shown.map(|rule| json!([rule["rule"], rule["calls"]]));
-        assert_eq!(Value::from_iter(shown), rules);
+        assert_eq!(shown.collect::<Value>(), rules);
     }
     let (_, html) = operator.get("/policy/report");
     assert!(

@@ -153,9 +153,8 @@ pub(crate) async fn report(visit: Visit) -> Result<Response, Stop> {
     let days = PERIODS.into_iter().find(|days| asked == Some(*days));
     let days = days.unwrap_or(7);
     let all = visit.asked("all") == Some("true");
-    let since = visit
-        .now()
-        .checked_sub(SignedDuration::from_hours(24 * i64::from(days)));
+    let now = visit.console.gateway.executor().now();
+    let since = now.checked_sub(SignedDuration::from_hours(24 * i64::from(days)));
     let since = since.unwrap_or(Timestamp::UNIX_EPOCH);
     let path = format!("/v1/policy/report?since={since}&all={all}");
     let reported: Reported = visit.get_as_operator(&path).await?;

@@ -8,7 +8,7 @@ use countersign::archive::OpenedCall;
 use countersign::authorize::{Facts, is_exact};
 use countersign::catalog::Entry;
 use countersign::contract::evidence::{LinkRole, Payload};
-use countersign::contract::{Actor, ErrorCode, EvidenceRecord};
+use countersign::contract::{Actor, BindStatus, ErrorCode, EvidenceRecord};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -91,8 +91,8 @@ impl<'a> PastCall<'a> {
     /// answer of an earlier call), `policy` says what it would have been: it is the one that decided the call.
     pub fn recorded(&self, policy: &Policy) -> Ruling {
         let record = self.record;
-        let rules = RecordedRule::all(record).into_iter();
-        let ruled = rules.filter_map(|rule| rule.ruling()).max();
+        let held = RecordedRule::all(record);
+        let ruled = held.iter().filter_map(RecordedRule::ruling).max();
         let code = record.reply.as_ref().and_then(|reply| reply.code);
         let then = self.under(policy);
         let asked = match then {
@@ -144,7 +144,7 @@ fn arguments(
         return Ok((Some(value), is_exact(kept.text())));
     }
     let status = record.binding.as_ref().and_then(|binding| binding.status);
-    if !status.is_some_and(|status| status.is_executable()) {
+    if !status.is_some_and(BindStatus::is_executable) {
         return Ok((None, true));
     }
     let raw = payload.raw.as_deref().ok_or(Omitted::NotKept)?;

@@ -174,7 +174,7 @@ async fn what_was_recorded_is_compared_with_the_draft() {
     let shown = |(decided, _): (Vec<(Ruling, Ruling)>, usize)| {
         let shown = decided.into_iter();
         let shown = shown.map(|(recorded, draft)| json!([recorded.as_str(), draft.as_str()]));
-        Value::from_iter(shown)
+        shown.collect::<Value>()
     };
     let again = shown(decided_again(&world, &policy, &free).await);
     assert_eq!(again, json!([["deny", "allow"], ["allow", "allow"]]));

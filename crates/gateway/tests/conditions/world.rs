@@ -176,11 +176,11 @@ impl World {
 
     /// Every call of the log, opened, oldest first.
     pub(crate) async fn opened(&self) -> Vec<OpenedCall> {
-        let rows = self.store.records(&LogQuery {
+        let query = LogQuery {
             limit: 1000,
             ..LogQuery::default()
-        });
-        let rows = rows.await.unwrap();
+        };
+        let rows = self.store.records(&query).await.unwrap();
         let calls = rows.iter().rev().filter(|row| row.request_id.is_some());
         let ids: Vec<_> = calls.map(|row| row.id.clone()).collect();
         let key = SigningKey::from_seed("example.com/log", &[3; 32]).unwrap();
