@@ -6,17 +6,18 @@ use crate::corpus;
 use crate::step::{Step, target};
 
 /// The benchmarks; criterion's estimates first, because the table shows them.
-const BENCHES: [&str; 6] = [
+const BENCHES: [&str; 7] = [
     "estimates",
     "table",
     "ledger",
     "gateway",
     "upstream",
     "console",
+    "policy",
 ];
 
 /// Those that measure servers are programs; the others are benchmarks of cargo.
-const PROGRAMS: [&str; 3] = ["gateway", "upstream", "console"];
+const PROGRAMS: [&str; 4] = ["gateway", "upstream", "console", "policy"];
 
 /// The other programs, pinned: a figure beside another version would be another figure.
 const NPM: [&str; 3] = [

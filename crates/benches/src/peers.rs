@@ -77,6 +77,16 @@ impl Programs {
         Server::start(command, address).await
     }
 
+    /// A command of `countersign` on this store.
+    pub fn command(&self, words: &[&str], data: &Path, store: Option<&str>) -> Command {
+        let mut command = Command::new(self.release.join("countersign"));
+        command.args(words).arg("--data").arg(data);
+        if let Some(store) = store {
+            command.args(["--store", store]);
+        }
+        command
+    }
+
     /// A bare handler that answers this JSON.
     pub async fn bare_axum(&self, answer: &str) -> Result<Server> {
         let address = free_address()?;

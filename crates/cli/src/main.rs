@@ -28,6 +28,7 @@ mod json;
 mod junit;
 mod keys;
 mod moment;
+mod notify;
 mod operations;
 mod paint;
 mod place;
@@ -91,12 +92,14 @@ enum Command {
     #[command(hide = true)]
     DrillWorker(drill::worker::DrillWorker),
     Evidence(commands::evidence::Evidence),
+    Grants(commands::grants::Grants),
     Import(commands::import::Import),
     Init(commands::init::Init),
     Keys(commands::keys::Keys),
     Lint(commands::lint::Lint),
     Man(commands::man::Man),
     Mcp(commands::mcp::Mcp),
+    Notify(commands::notify::NotifyCommand),
     Policy(commands::policy::PolicyCommand),
     Record(commands::record::Record),
     Replay(commands::replay::Replay),
@@ -145,12 +148,14 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Drill(drill) => drill.run(&flags.read(terminal)?, terminal),
         Command::DrillWorker(worker) => worker.run(&flags.read_quietly()?),
         Command::Evidence(evidence) => evidence.run(&at_hand(Need::Data, terminal)?, terminal),
+        Command::Grants(grants) => grants.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
         Command::Import(import) => import.run(terminal),
         Command::Init(init) => init.run(flags, terminal),
         Command::Keys(keys) => keys.run(&at_hand(Need::Data, terminal)?, terminal),
         Command::Lint(lint) => lint.run(flags, terminal),
         Command::Man(man) => man.run(terminal),
         Command::Mcp(mcp) => mcp.run(&flags.read(terminal)?, terminal),
+        Command::Notify(notify) => notify.run(flags, terminal),
         Command::Policy(policy) => policy.run(&flags.read(terminal)?, terminal),
         Command::Record(record) => record.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
         Command::Replay(replay) => replay.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),

@@ -22,8 +22,8 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::commands::{
-    approvals, call, calls, case, claims, console, doctor, evidence, keys, policy, record, replay,
-    store, top, upstreams, verify,
+    approvals, call, calls, case, claims, console, doctor, evidence, grants, keys, notify, policy,
+    record, replay, store, top, upstreams, verify,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -62,11 +62,14 @@ const ALL: &[(&str, Perform)] = &[
     entry::<evidence::hold::Release>(),
     entry::<evidence::hold::Holds>(),
     entry::<evidence::hold::Erase>(),
+    entry::<grants::Asked>(),
     entry::<keys::create::Asked>(),
     entry::<keys::list::List>(),
     entry::<keys::change::Asked>(),
     entry::<keys::change::Revoke>(),
     entry::<keys::master::RotateMaster>(),
+    entry::<notify::List>(),
+    entry::<notify::Retry>(),
     entry::<policy::recorded::Recorded>(),
     entry::<policy::replay::Asked>(),
     entry::<policy::report::Report>(),

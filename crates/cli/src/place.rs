@@ -11,6 +11,7 @@ use countersign::clock::{Clock, SystemClock};
 use countersign::contract::digest::Digester;
 use countersign::contract::{Actor, ActorType, Digest};
 use countersign::executor::ExecutorBuilder;
+use countersign::grant::StoredGrants;
 use countersign::ids::{IdSource, RandomIds};
 use countersign::ledger::{self, Binding, Store};
 use countersign::newest::NewestCheckpoint;
@@ -23,6 +24,7 @@ use countersign_config::{Config, Loaded};
 use countersign_evidence::note::VerifyingKey;
 use countersign_evidence::seal::MasterKey;
 use countersign_gateway::identity::{ApiKeys, SCOPE_KEYS};
+use countersign_gateway::policy::GrantConditions;
 use tokio::runtime::{Handle, Runtime};
 
 use crate::backend::{Backend, StoreName, bound_log};
@@ -251,6 +253,7 @@ impl Place {
             .rules(rules)
             .retention(parts::retention_plan(&self.config().retention))
             .approval_limits(parts::approval_limits(&self.config().approvals))
+            .grant_language(Arc::new(GrantConditions))
             .signing_grace(self.config().log.signing_grace.duration())
             .build_digest(build_digest())
             .newest_checkpoint(self.newest.clone())
@@ -279,6 +282,22 @@ impl Place {
         Arc::new(match crate::catalog::declared(&self.loaded) {
             Ok(catalog) => approvals.catalog(catalog),
             Err(_) => approvals,
+        })
+    }
+
+    /// Returns the standing grants of users.
+    pub(crate) fn grants(&self) -> Arc<StoredGrants> {
+        if let Some(served) = &self.served {
+            return served.gateway.executor().grants().clone();
+        }
+        let (clock, ids) = (self.clock.clone(), self.ids.clone());
+        let grants = StoredGrants::new(self.store(), self.vault(), clock, ids)
+            .language(Arc::new(GrantConditions))
+            .retention(parts::retention_plan(&self.config().retention));
+        // Without the tools no grant can be made; everything else works.
+        Arc::new(match crate::catalog::declared(&self.loaded) {
+            Ok(catalog) => grants.catalog(catalog),
+            Err(_) => grants,
         })
     }
 

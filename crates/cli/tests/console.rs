@@ -148,7 +148,13 @@ fn the_key_of_a_person_signs_in_and_that_of_an_agent_does_not() {
     assert_eq!(head.status, 200);
     assert!(html.contains("<b>ann</b>"), "{html}");
     // What is for operators is not hers.
-    for page in ["/settings", "/policy", "/in-doubt", "/upstreams"] {
+    for page in [
+        "/settings",
+        "/policy",
+        "/in-doubt",
+        "/notifications",
+        "/upstreams",
+    ] {
         assert_eq!(person.get(page).0.status, 403, "{page}");
     }
 

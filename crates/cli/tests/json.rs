@@ -19,7 +19,7 @@ const NOT_HERE: [&str; 4] = ["help", "mcp", "serve", "wrap"];
 
 /// The arguments of every command but for [`NOT_HERE`]; `{}` stands for the id of a record, `{key}` for that of an API key,
 /// `{dir}` for a folder.
-const CASES: [&str; 55] = [
+const CASES: [&str; 58] = [
     "approvals list",
     "approvals show ap_000000000000",
     "approvals approve ap_000000000000",
@@ -57,6 +57,9 @@ const CASES: [&str; 55] = [
     "keys rotate-master",
     "lint {dir}/countersign.toml",
     "man {dir}/man",
+    "notify list",
+    "notify test",
+    "notify retry ops",
     "policy check",
     "policy explain {}",
     "policy replay --policy {dir}/none.toml",

@@ -135,6 +135,31 @@ fn rules_are_enforced_observed_reported_and_explained() {
     );
 }
 
+/// A replay is compared with what was recorded, not with what the policy in force would decide now.
+#[test]
+fn a_replay_is_compared_with_the_record() {
+    let place = Place::new();
+    for (code, text) in [(1, "spam"), (0, "buy milk")] {
+        place.add(code, text);
+    }
+    let before = POLICY;
+    place.write("before.toml", before);
+    place.write("policy.toml", &before.replace("'spam'", "'eggs'"));
+    let same = place.ask(0, &["policy", "replay", "--policy", "before.toml"]);
+    assert_eq!(
+        json!([same["decided"], same["changed"]]),
+        json!([2, 0]),
+        "{same}"
+    );
+    let now = place.ask(1, &["policy", "replay", "--policy", "policy.toml"]);
+    let change = &now["changes"][0];
+    assert_eq!(
+        json!([now["changed"], change["recorded"], change["draft"]]),
+        json!([1, "deny", "allow"]),
+        "{now}"
+    );
+}
+
 /// Law: a replay under the policy in force changes nothing; a draft's changes are listed with the line that decides.
 #[test]
 fn a_replay_lists_what_a_draft_would_change() {
@@ -157,7 +182,7 @@ fn a_replay_lists_what_a_draft_would_change() {
     );
     let change = &draft["changes"][0];
     assert_eq!(
-        json!([change["now"], change["draft"]]),
+        json!([change["recorded"], change["draft"]]),
         json!(["allow", "confirm"])
     );
     let because = change["because"].as_str().unwrap();

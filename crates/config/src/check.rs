@@ -7,7 +7,7 @@ use toml::de::{DeInteger, DeValue};
 
 use crate::nearest::nearest;
 use crate::schema::{self, Node};
-use crate::sections::Config;
+use crate::sections::{Config, notify};
 use crate::value::StoreAddress;
 
 /// Maximum number of mistakes that are listed: more than a person mends at once.
@@ -156,19 +156,19 @@ pub(crate) fn integer(number: &DeInteger<'_>) -> Option<i128> {
 }
 
 /// Checks the rules that the types cannot express. Each broken rule has its key, a message, and what to write instead.
-pub(crate) fn rules(config: &Config) -> Vec<(&'static str, &'static str, &'static str)> {
-    let mut broken = Vec::new();
+pub(crate) fn rules(config: &Config) -> Vec<(String, &'static str, &'static str)> {
+    let mut broken = notify::rules(&config.notify);
     let store = &config.store;
     if store.url.as_ref().is_some_and(StoreAddress::holds_password) {
         broken.push((
-            "store.url",
+            "store.url".to_owned(),
             "the address has a password in it",
             "the address without it, or the place of the whole address: \"env:NAME\" or \"file:PATH\"",
         ));
     }
     if store.postgres.connections_max < store.postgres.lanes + 2 {
         broken.push((
-            "store.postgres.connections_max",
+            "store.postgres.connections_max".to_owned(),
             "there are too few connections",
             "at least two more than store.postgres.lanes",
         ));

@@ -17,6 +17,7 @@ mod catalog;
 mod keys;
 mod log;
 mod mcp;
+pub(crate) mod notify;
 mod policy;
 mod retention;
 mod rules;
@@ -32,6 +33,7 @@ pub use catalog::{CatalogView, Facade, Profile, ResultRule, Results};
 pub use keys::Keys;
 pub use log::Log;
 pub use mcp::Mcp;
+pub use notify::{NotifyEvent, NotifyKind, NotifyTarget};
 pub use policy::PolicySource;
 pub use retention::Retention;
 pub use rules::RuleFolders;
@@ -88,6 +90,10 @@ pub struct Config {
     /// forbids is offered by it.
     #[schemars(extend("x-live" = true))]
     pub profile: Vec<Profile>,
+    /// A receiver of notifications: questions that wait, calls in doubt, failed verifications, changed tools of upstreams and spent budgets are
+    /// sent there; `docs/notifications.md`. Links lead to `server.public_url`.
+    #[schemars(extend("x-live" = true))]
+    pub notify: Vec<NotifyTarget>,
     /// A service that tools call. Each has a name of its own.
     #[schemars(extend("x-live" = true))]
     pub upstream: Vec<Upstream>,

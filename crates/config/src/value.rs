@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -77,6 +77,7 @@ written!(
     Listen,
     WebUrl,
     PageUrl,
+    SmtpAddress,
     SecretRef,
     StoreAddress,
     NamePattern
@@ -284,6 +285,30 @@ impl Written for WebUrl {
     }
 }
 
+impl WebUrl {
+    /// True if what is sent there cannot be read on the way: it is encrypted, or stays on this machine.
+    pub fn is_safe(&self) -> bool {
+        let Some(rest) = self.0.strip_prefix("http://") else {
+            return true;
+        };
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        is_loopback(host_of(host))
+    }
+}
+
+/// A host without its port.
+fn host_of(text: &str) -> &str {
+    match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, _)) => host,
+        None => text.split(':').next().unwrap_or_default(),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address: Option<IpAddr> = host.parse().ok();
+    host == "localhost" || address.is_some_and(|address| address.to_canonical().is_loopback())
+}
+
 impl fmt::Display for WebUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -308,6 +333,70 @@ impl Written for PageUrl {
 impl fmt::Display for PageUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// The address of a mail server: `smtp://HOST:PORT` or `smtps://HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmtpAddress {
+    /// True if TLS begins with the first byte.
+    pub is_wrapped: bool,
+    /// Host.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+impl SmtpAddress {
+    /// True if the server is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.host)
+    }
+}
+
+impl Written for SmtpAddress {
+    const NAME: &'static str = "SmtpAddress";
+    const FORM: &'static str =
+        "\"smtp://HOST:PORT\" or \"smtps://HOST:PORT\", without a user and a password in it";
+
+    fn read(text: &str) -> Option<Self> {
+        let (is_wrapped, rest) = match text.strip_prefix("smtps://") {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix("smtp://")?),
+        };
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let usual = if is_wrapped { 465 } else { 587 };
+        let host = host_of(rest);
+        let behind = rest.trim_start_matches('[').strip_prefix(host)?;
+        let behind = behind.strip_prefix(']').unwrap_or(behind);
+        let port = match behind.strip_prefix(':') {
+            Some(port) => port.parse().ok().filter(|port| *port > 0)?,
+            None if behind.is_empty() => usual,
+            None => return None,
+        };
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-.:_".contains(c);
+        let is_fine = !host.is_empty() && host.chars().all(fits);
+        is_fine.then(|| Self {
+            is_wrapped,
+            host: host.to_owned(),
+            port,
+        })
+    }
+}
+
+impl fmt::Display for SmtpAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            is_wrapped,
+            host,
+            port,
+        } = self;
+        let scheme = if *is_wrapped { "smtps" } else { "smtp" };
+        if host.contains(':') {
+            write!(f, "{scheme}://[{host}]:{port}")
+        } else {
+            write!(f, "{scheme}://{host}:{port}")
+        }
     }
 }
 
@@ -352,6 +441,34 @@ mod tests {
     fn check<T: Written + FromStr<Err = String>>(text: &str, meant: Option<&str>) {
         let read = text.parse::<T>().ok().map(|value| value.to_string());
         assert_eq!(read.as_deref(), meant, "{text:?}");
+    }
+
+    #[test]
+    fn a_mail_server_has_a_host_and_a_port() {
+        check::<SmtpAddress>(
+            "smtp://mail.example.com",
+            Some("smtp://mail.example.com:587"),
+        );
+        check::<SmtpAddress>(
+            "smtps://mail.example.com/",
+            Some("smtps://mail.example.com:465"),
+        );
+        check::<SmtpAddress>("smtp://127.0.0.1:2525", Some("smtp://127.0.0.1:2525"));
+        check::<SmtpAddress>("smtp://[::1]:25", Some("smtp://[::1]:25"));
+        for wrong in [
+            "mail.example.com",
+            "http://mail.example.com",
+            "smtp://",
+            "smtp://a:b@mail.example.com",
+            "smtp://mail.example.com:0",
+            "smtp://mail.example.com:25/x",
+        ] {
+            check::<SmtpAddress>(wrong, None);
+        }
+        let safe = |text: &str| text.parse::<WebUrl>().unwrap().is_safe();
+        assert!(safe("https://a.example") && safe("http://127.0.0.1:1/x") && safe("http://[::1]/"));
+        assert!(safe("http://localhost:80"));
+        assert!(!safe("http://a.example") && !safe("http://localhost.example"));
     }
 
     #[test]

@@ -91,7 +91,9 @@ pub fn pages(gateway: &Gateway, settings: Vec<Setting>, rules: Vec<case::RuleVer
 /// Pages of a person who has signed in.
 fn signed_in() -> Router<Shared> {
     use pages::{approvals, call, calls, errors, evidence, overview, policy, search, settings};
-    use pages::{case, docs, doubts, keep, sessions, tool, tools, upstreams};
+    use pages::{
+        case, docs, doubts, grants, keep, notifications, sessions, tool, tools, upstreams,
+    };
     let twins = [
         ("/", "/overview.json", get(overview::show)),
         ("/tools", "/tools.json", get(tools::show)),
@@ -101,7 +103,17 @@ fn signed_in() -> Router<Shared> {
             "/approvals.json",
             get(approvals::list).post(approvals::answer_all),
         ),
+        (
+            "/grants",
+            "/grants.json",
+            get(grants::list).post(grants::make),
+        ),
         ("/in-doubt", "/in-doubt.json", get(doubts::show)),
+        (
+            "/notifications",
+            "/notifications.json",
+            get(notifications::show),
+        ),
         ("/evidence", "/evidence.json", get(evidence::show)),
         ("/upstreams", "/upstreams.json", get(upstreams::show)),
         ("/policy", "/policy.json", get(policy::show)),
@@ -114,6 +126,7 @@ fn signed_in() -> Router<Shared> {
             "/policy/explain.json",
             get(policy::explain),
         ),
+        ("/policy/report", "/policy/report.json", get(policy::report)),
     ];
     let mut router = Router::new();
     for (page, twin, handler) in twins {
@@ -142,6 +155,7 @@ fn signed_in() -> Router<Shared> {
         .route("/in-doubt/settle", post(doubts::settle))
         .route("/holds", post(keep::hold))
         .route("/erasures", post(keep::erase))
+        .route("/grants/{id}/revoke", post(grants::revoke))
         .route("/errors/{code}", get(errors::one))
         .route("/docs/{*name}", get(docs::one))
         .route("/sign-out", post(session::sign_out))

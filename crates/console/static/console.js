@@ -72,7 +72,7 @@ if (views) {
 let here = -1;
 let went = false;
 const places = {
-  o: "/", a: "/approvals", i: "/in-doubt", c: "/calls", t: "/tools", u: "/upstreams", e: "/evidence", p: "/policy", r: "/errors", s: "/settings", d: "/docs",
+  o: "/", a: "/approvals", i: "/in-doubt", n: "/notifications", c: "/calls", t: "/tools", u: "/upstreams", e: "/evidence", p: "/policy", r: "/errors", s: "/settings", d: "/docs",
 };
 
 function step(by) {

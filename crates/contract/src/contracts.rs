@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::evidence::Payload;
 use crate::recording;
 use crate::{
-    Approval, CallRecord, ErrorBody, ErrorCode, EvidenceRecord, Issue, Parameter, ReplyEnvelope,
-    RequestEnvelope, ToolSpec, canonical,
+    Approval, CallRecord, ErrorBody, ErrorCode, EvidenceRecord, Grant, Issue, NewGrant, Parameter,
+    ReplyEnvelope, RequestEnvelope, ToolSpec, canonical,
 };
 
 /// Every contract file: its name in `contracts/` and its text.
@@ -37,6 +37,8 @@ pub fn files() -> Vec<ContractFile> {
         schema::<EvidenceRecord>("evidence-record.schema.json", &written),
         schema::<Payload>("evidence-payload.schema.json", &written),
         schema::<Approval>("approval.schema.json", &written),
+        schema::<Grant>("grant.schema.json", &written),
+        schema::<NewGrant>("new-grant.schema.json", &read),
         schema::<recording::Line>("recording-line.schema.json", &read),
         ContractFile::new("error-codes.json", &error_codes()),
     ]

@@ -9,7 +9,8 @@
 //! 4. [`issue`]: what the binder changed or refused, machine readable;
 //! 5. [`canonical`] and [`digest`]: the bytes that are hashed, and the hash;
 //! 6. [`record`]: what stays behind of every call; [`evidence`]: what the log keeps of it;
-//! 7. [`approval`]: a question that a person answers before a call runs; [`recording`]: calls and their answers in a file;
+//! 7. [`approval`]: a question that a person answers before a call runs; [`grant`]: an answer in advance, within bounds;
+//!    [`recording`]: calls and their answers in a file;
 //! 8. [`id`], [`trace`], [`freshness`]: the small types inside those; [`language`]: messages in English
 //!    and Chinese; [`markdown`]: a tool's page for people.
 //!
@@ -49,6 +50,7 @@ pub mod error;
 pub mod error_code;
 pub mod evidence;
 pub mod freshness;
+pub mod grant;
 pub mod id;
 pub mod issue;
 pub mod language;
@@ -66,6 +68,7 @@ pub use envelope::{Actor, ActorType, Evidence, ReplyEnvelope, RequestEnvelope, S
 pub use error::{ConflictReason, ErrorBody, ErrorDetails, FaultSource};
 pub use error_code::{ErrorCode, Retry};
 pub use evidence::{EvidenceRecord, RecordKind, Retention};
+pub use grant::{Grant, GrantState, NewGrant};
 pub use id::{RequestId, SnapshotId, ToolName};
 pub use issue::{BindStatus, Issue, IssueCode, Severity};
 pub use language::{Language, Message, Wording};

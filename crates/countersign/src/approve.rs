@@ -70,7 +70,7 @@ mod waiting;
 
 pub use answer::{Error, Response, SCOPE_ANSWER};
 pub use display::Display;
-pub use inbox::Wanted;
+pub use inbox::{OpenQuestion, OpenQuestions, Wanted};
 pub(crate) use narrow::{Cut, changes, narrowed};
 use question::Question;
 pub(crate) use stored::pointers;

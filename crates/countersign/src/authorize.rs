@@ -14,7 +14,9 @@ use crate::words::Say;
 
 mod condition;
 
-pub use condition::{Conditions, Denial, Facts, Judgement, Outcome, Ruled, Stage};
+pub use condition::{
+    Clause, Conditions, Denial, Facts, Judgement, Outcome, Ruled, Stage, When, is_exact,
+};
 
 /// The policy. It sees the principal and the tool, so that a list and a call cannot be answered differently. Rules that
 /// look at more come with the decision, as [`Conditions`]: they only make a decision stricter.

@@ -12,17 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use countersign_contract::ToolName;
+use countersign_contract::{ErrorBody, ErrorCode, ToolName};
 
 mod draw;
 mod left;
 mod money;
 
-pub(crate) use draw::{Call, Plan};
-pub use left::BudgetLeft;
+pub(crate) use draw::{Call, Plan, grant_over};
+pub use left::{BudgetLeft, SpentBudget};
 pub use money::{Currency, InvalidMoney, Money};
 
+use crate::authorize::{Facts, When};
 use crate::pattern::ToolPattern;
+use crate::words::Say;
 
 /// A pot, and the tools that draw on it.
 ///
@@ -57,7 +59,7 @@ pub struct Budget {
     /// Length of the window; `None` if there is only one, which never ends. Windows begin at multiples of their length
     /// since 1970, so a day begins at midnight UTC. Another length is another pot.
     pub window: Option<Duration>,
-    /// Tools that draw on it. The first that matches counts.
+    /// Tools that draw on it. The first that matches, and whose condition holds, counts.
     pub tools: Vec<ToolAmount>,
 }
 
@@ -91,6 +93,8 @@ pub struct ToolAmount {
     pub unit: Unit,
     /// Direction of the money.
     pub direction: Direction,
+    /// The calls that it applies to; `None` for all. It is decided for the bound arguments.
+    pub when: Option<When>,
 }
 
 /// Unit of amounts.
@@ -121,6 +125,7 @@ impl ToolAmount {
             spent: None,
             unit: Unit::Major,
             direction: Direction::Spend,
+            when: None,
         }
     }
 
@@ -193,7 +198,32 @@ impl Budgets {
     /// True if a budget covers this tool; allocates nothing.
     pub(crate) fn covers(&self, tool: &ToolName) -> bool {
         let budgets = self.current.load();
-        budgets.iter().any(|budget| budget.tool(tool).is_some())
+        let mut tools = budgets.iter().flat_map(|budget| &budget.tools);
+        tools.any(|amount| amount.tools.matches(tool))
+    }
+
+    /// The budgets that a call draws on; a refusal if a condition cannot be decided for it.
+    pub(crate) fn drawn_on(&self, facts: &Facts<'_>) -> Result<DrawnOn, Box<ErrorBody>> {
+        let budgets = self.current();
+        let mut entries = Vec::new();
+        for (index, budget) in budgets.iter().enumerate() {
+            let amounts = budget.tools.iter().enumerate();
+            for (at, amount) in amounts.filter(|(_, it)| it.tools.matches(&facts.tool.name)) {
+                let holds = amount
+                    .when
+                    .as_ref()
+                    .map_or(Some(true), |it| it.holds(facts));
+                match holds {
+                    Some(true) => {
+                        entries.push((index, at));
+                        break;
+                    }
+                    Some(false) => {}
+                    None => return Err(Box::new(undecided(budget, facts))),
+                }
+            }
+        }
+        Ok(DrawnOn { budgets, entries })
     }
 
     pub(crate) fn current(&self) -> Arc<Vec<Budget>> {
@@ -230,10 +260,35 @@ impl BudgetScope {
     }
 }
 
-impl Budget {
-    fn tool(&self, tool: &ToolName) -> Option<&ToolAmount> {
-        self.tools.iter().find(|amount| amount.tools.matches(tool))
+/// The budgets that a call draws on.
+pub(crate) struct DrawnOn {
+    budgets: Arc<Vec<Budget>>,
+    /// Indices of a budget, and of the one of its tools that counts.
+    entries: Vec<(usize, usize)>,
+}
+
+impl DrawnOn {
+    /// Each budget, with the place of the amount.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Budget, &ToolAmount)> {
+        self.entries.iter().filter_map(|(budget, amount)| {
+            let budget = self.budgets.get(*budget)?;
+            Some((budget, budget.tools.get(*amount)?))
+        })
     }
+}
+
+/// The refusal of a call that a budget may or may not count.
+fn undecided(budget: &Budget, facts: &Facts<'_>) -> ErrorBody {
+    let message = Say::DeniedByRule {
+        tool: facts.tool.name.to_string(),
+    };
+    let budget = budget.name.clone();
+    ErrorBody::new(ErrorCode::Forbidden, message)
+        .hint(Say::BudgetUndecided {
+            budget: budget.clone(),
+        })
+        .detail("limit", "budget")
+        .detail("budget", budget)
 }
 
 fn check(budgets: &[Budget]) -> Result<(), InvalidBudgets> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
-use countersign_args::{Arguments, Binder, Limits, SchemaError};
+use countersign_args::{Arguments, Binder, Limits, Reading, SchemaError};
 use countersign_contract::id::InvalidId;
 use countersign_contract::tool::{Confirmation, Terms};
 use countersign_contract::{Digest, Issue, ToolName, ToolSpec, canonical};
@@ -401,6 +401,17 @@ impl Entry {
             }
             Some(_) | None => Err(bound.issues),
         }
+    }
+
+    /// The arguments of a text, as a caller with this locale and time zone means them and as the tool would be given them.
+    /// The issues if there are none. The argument `again`, which is no tool's, is left out.
+    pub fn arguments_in(
+        &self,
+        raw: &str,
+        locale: Option<&str>,
+        timezone: Option<&str>,
+    ) -> Result<Arguments, Vec<Issue>> {
+        crate::executor::bind_again(self, raw, &Reading::new(locale, timezone))
     }
 
     /// The prepared declaration.

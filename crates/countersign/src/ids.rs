@@ -21,6 +21,9 @@ pub trait IdSource: Send + Sync + 'static {
     /// An id for a question that a person has to answer.
     fn approval_id(&self) -> String;
 
+    /// An id for a standing grant.
+    fn grant_id(&self) -> String;
+
     /// An id for a call that came without a trace; never zero.
     fn trace_id(&self) -> u128;
 
@@ -81,6 +84,10 @@ impl IdSource for RandomIds {
         format!("ap_{:032x}", u128::from_ne_bytes(random()))
     }
 
+    fn grant_id(&self) -> String {
+        format!("gr_{:032x}", u128::from_ne_bytes(random()))
+    }
+
     fn trace_id(&self) -> u128 {
         u128::from_ne_bytes(random()).max(1)
     }
@@ -104,6 +111,7 @@ pub struct SequentialIds {
     requests: AtomicU64,
     snapshots: AtomicU64,
     approvals: AtomicU64,
+    grants: AtomicU64,
     traces: AtomicU64,
     spans: AtomicU64,
     fills: AtomicU64,
@@ -127,6 +135,10 @@ impl IdSource for SequentialIds {
 
     fn approval_id(&self) -> String {
         format!("ap_{}", next(&self.approvals))
+    }
+
+    fn grant_id(&self) -> String {
+        format!("gr_{}", next(&self.grants))
     }
 
     fn trace_id(&self) -> u128 {

@@ -1,5 +1,5 @@
 //! The store's traits: claims, documents, the log, the users' keys, the installation, pots of money, rate limits,
-//! texts that are searched, and the time that is believed.
+//! texts that are searched, the outbox of notices, and the time that is believed.
 //!
 //! One trait a concern, so that each can be read alone; one type implements all of them, because effect, claim and
 //! record are one commit ([`Claims::commit`]). A store sees no personal data in the clear: bodies, replies and payloads
@@ -21,6 +21,7 @@ mod installation;
 mod keyring;
 mod log;
 mod memory;
+mod outbox;
 mod paces;
 mod pots;
 mod tally;
@@ -43,6 +44,10 @@ pub use log::{
     StoredRecord,
 };
 pub use memory::MemoryStore;
+pub use outbox::{
+    Delivery, DeliveryEnd, DeliveryId, DeliveryRow, FailedDeliveries, Finding, Look, Notice,
+    NoticeKind, NoticeRow, Outbox, UnknownNoticeKind,
+};
 pub use paces::{Pace, PaceAnswer, PaceCount, PaceKey, PaceRule, Paces};
 pub use pots::{
     Draw, Lapse, Overdrawn, POT_KEPT, PotKey, PotRow, Pots, ReservationId, Reserve, ReserveAnswer,
@@ -62,7 +67,17 @@ pub use vitals::{COUNTED_MAX, StoreKind, StoreVitals, Vitals};
 
 /// Everything that a call needs of a store.
 pub trait Store:
-    Claims + Documents + Log + Keyring + Installations + Pots + Paces + Texts + Timekeeping + Vitals
+    Claims
+    + Documents
+    + Log
+    + Keyring
+    + Installations
+    + Pots
+    + Paces
+    + Texts
+    + Outbox
+    + Timekeeping
+    + Vitals
 {
 }
 
@@ -75,6 +90,7 @@ impl<T> Store for T where
         + Pots
         + Paces
         + Texts
+        + Outbox
         + Timekeeping
         + Vitals
 {

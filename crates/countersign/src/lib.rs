@@ -8,7 +8,7 @@
 //!    [`progress`]: progress reports;
 //! 3. [`catalog`]: the registered tools; [`alias`]: their names for providers;
 //! 4. [`executor`]: the life of a call, one function on one screen;
-//! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`ledger`], [`clock`], [`ids`]: the parts that the
+//! 5. [`principal`], [`authorize`], [`limit`], [`approve`], [`grant`], [`ledger`], [`clock`], [`ids`]: the parts that the
 //!    executor is given, each with an implementation in memory; [`observe`]: observers of answered calls;
 //! 6. [`dialect`]: the same tools in every provider's format; [`session`] and [`history`]: a model's
 //!    calls, from its message to the history of the conversation;
@@ -99,6 +99,7 @@ pub mod dialogue;
 pub mod effects;
 pub mod executor;
 pub mod extensions;
+pub mod grant;
 pub mod history;
 pub mod ids;
 pub mod ledger;

@@ -11,6 +11,7 @@ use countersign_contract::{Actor, ToolName};
 use countersign_evidence::seal::UserKey;
 
 use crate::BoxFuture;
+use crate::authorize::Facts;
 use crate::ledger::Paces;
 use crate::unavailable::Unavailable;
 
@@ -24,7 +25,7 @@ mod shared;
 pub use breaker::{Breaker, Repeats};
 pub use left::Left;
 pub use rate::Rate;
-pub use rules::{Counted, LimitRules, Limits, ToolLimit};
+pub use rules::{Counted, Limit, LimitRules, Limits, ToolLimit};
 
 /// Admits a call, or says when to retry.
 pub trait Limiter: Send + Sync + 'static {
@@ -34,6 +35,12 @@ pub trait Limiter: Send + Sync + 'static {
         attempt: &'a Attempt<'a>,
         paces: &'a dyn Paces,
     ) -> BoxFuture<'a, Result<Admission, Unavailable>>;
+
+    /// True if a limit looks at the arguments of calls of this tool: such a call asks for admission a second time, after
+    /// they are bound.
+    fn needs_arguments(&self, _tool: &ToolName) -> bool {
+        false
+    }
 }
 
 /// A call that asks for admission.
@@ -53,6 +60,20 @@ pub struct Attempt<'a> {
     pub tool: &'a ToolName,
     /// The current monotonic time.
     pub now: Duration,
+    /// The parts of the call that conditions of limits may look at.
+    pub known: Known<'a>,
+}
+
+/// The parts of a call that are known when it asks for admission. They decide which limits count it: each limit counts a
+/// call once. Closed.
+#[derive(Debug, Clone, Copy)]
+pub enum Known<'a> {
+    /// Nothing is called: limits with a condition do not count.
+    Nothing,
+    /// A call whose arguments are not bound yet: every limit counts whose condition, if it has one, needs none.
+    Call(Facts<'a>),
+    /// A call that was admitted before and is bound now: the limits count whose conditions look at the arguments.
+    Arguments(Facts<'a>),
 }
 
 /// Answer of a limiter.
@@ -66,6 +87,11 @@ pub enum Admission {
         limit: LimitName,
         /// Time until the same call would be admitted.
         retry_after_ms: u64,
+    },
+    /// The condition of a limit cannot be decided for the call, so the call is refused. Nothing was counted.
+    Undecided {
+        /// The limit.
+        limit: LimitName,
     },
 }
 

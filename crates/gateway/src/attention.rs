@@ -5,7 +5,7 @@
 use countersign::approve::{self, Wanted};
 use countersign::archive;
 use countersign::contract::{Approval, ApprovalState, Language, ToolName};
-use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState};
+use countersign::ledger::{self, ClaimQuery, ClaimRow, ClaimState, FailedDeliveries};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ pub struct Attention {
 pub struct AttentionItem {
     /// Id of the item, the same for as long as it waits.
     pub id: String,
-    /// Code of its kind: `question`, `call_in_doubt`, or the code of a problem of the status.
+    /// Code of its kind: `question`, `call_in_doubt`, `notification_failed`, or the code of a problem of the status.
     pub kind: &'static str,
     /// Time since when it waits; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,6 +58,9 @@ pub enum AttentionError {
     /// The claims could not be read, usually because the store does not answer.
     #[error("the calls in doubt could not be read")]
     Claims(#[source] archive::Error),
+    /// The outbox could not be read, usually because the store does not answer.
+    #[error("the notifications could not be read")]
+    Outbox(#[source] ledger::Error),
 }
 
 impl Gateway {
@@ -75,7 +78,10 @@ impl Gateway {
         items.extend(of_upstreams(&status));
         let doubts = match view {
             View::Own => Vec::new(),
-            View::Operator => self.doubts().await?,
+            View::Operator => {
+                items.extend(self.undelivered().await?);
+                self.doubts().await?
+            }
         };
         let questions = self.questions(caller, language).await?;
         let more =
@@ -83,6 +89,18 @@ impl Gateway {
         items.extend(doubts.iter().take(LISTED_MAX).map(of_doubt));
         items.extend(questions.iter().take(LISTED_MAX).map(of_question));
         Ok(Attention { items, more })
+    }
+
+    /// Returns the targets of the configuration to which notifications were given up.
+    async fn undelivered(&self) -> Result<Vec<AttentionItem>, AttentionError> {
+        let targets = self.notify_targets();
+        if targets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let failed = self.executor().store().failed_deliveries().await;
+        let failed = failed.map_err(AttentionError::Outbox)?.into_iter();
+        let failed = failed.filter(|one| targets.iter().any(|target| target.name == one.target));
+        Ok(failed.map(|one| of_failed(&one)).collect())
     }
 
     /// Returns the calls in doubt, oldest first.
@@ -191,6 +209,26 @@ fn page(code: &str) -> &'static str {
         "config_refused" => "/settings",
         "signing_stopped" | "signing_late" => "/evidence",
         _ => "/",
+    }
+}
+
+fn of_failed(failed: &FailedDeliveries) -> AttentionItem {
+    let FailedDeliveries {
+        target,
+        count,
+        since,
+    } = failed;
+    AttentionItem {
+        id: format!("notification_failed:{target}"),
+        kind: "notification_failed",
+        since: Some(*since),
+        what: format!("notifications to {target} were given up: {count}"),
+        user_id: None,
+        tool: None,
+        settle: format!(
+            "`countersign notify test {target}`, then `countersign notify retry {target}`"
+        ),
+        page: "/notifications".to_owned(),
     }
 }
 

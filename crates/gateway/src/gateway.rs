@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use countersign::alias::in_text;
 use countersign::archive::Archive;
@@ -27,6 +27,7 @@ use crate::health::Health;
 use crate::http::interop::View;
 use crate::identity::{ApiKeys, Identity, Sessions};
 use crate::metrics::{Metrics, Refusal};
+use crate::notify::Target;
 use crate::offer::{CatalogView, Offer};
 use crate::operator::Operations;
 use crate::pulse::Pulse;
@@ -65,6 +66,8 @@ struct Parts {
     verified: ArcSwapOption<Verified>,
     /// Resources and prompts of upstreams; replaced when the configuration changes.
     offers: RwLock<Option<Arc<dyn Offers>>>,
+    /// Receivers of notifications; replaced when the configuration changes.
+    notify: ArcSwap<Vec<Target>>,
     operation_slots: Arc<Semaphore>,
     health: Health,
     /// Disk space of the store, as it last reported.
@@ -122,6 +125,7 @@ impl Gateway {
                 probes: Probes::default(),
                 verified: ArcSwapOption::empty(),
                 offers: RwLock::default(),
+                notify: ArcSwap::default(),
                 operation_slots: Arc::new(Semaphore::new(OPERATIONS_MAX)),
                 health: Health::default(),
                 size: Cached::default(),
@@ -168,6 +172,16 @@ impl Gateway {
             .read()
             .unwrap_or_else(PoisonError::into_inner);
         own.clone()
+    }
+
+    /// Replaces the receivers of notifications.
+    pub fn set_notify(&self, targets: Vec<Target>) {
+        self.parts.notify.store(Arc::new(targets));
+    }
+
+    /// Returns the receivers of notifications.
+    pub fn notify_targets(&self) -> Arc<Vec<Target>> {
+        self.parts.notify.load_full()
     }
 
     /// Returns the newest probe of each upstream.

@@ -8,6 +8,7 @@
 //! | `members` | the body of a call: the members of the envelope, and the arguments as they were written |
 //! | `headers` | the headers of a call |
 //! | `approvals` | `/v1/approvals`: questions for users to confirm, and their answers |
+//! | `grants` | `/v1/grants`: standing grants of users to agents |
 //! | `tools` | `GET /v1/tools`: the tools that the caller may call, in the requested format |
 //! | `providers` | `POST /v1/providers/{provider}/calls`: a model's message in, its tool messages out |
 //! | `calls` | `GET /v1/calls`: past calls |
@@ -15,6 +16,7 @@
 //! | `claims` | `/v1/claims`: calls in doubt, and their settlement |
 //! | `holds` | `/v1/holds`, `/v1/erasures`: longer retention, and erasure of a user |
 //! | `acts` | `GET /v1/evidence`: what was done with the log itself |
+//! | `notifications` | `GET /v1/notifications`: the outbox of notifications |
 //! | `policy` | `GET /v1/policy`: who may call what, and why a call was decided as it was |
 //! | `evidence` | `/v1/evidence/{id}`: a record, its proof, its bundle, its content |
 //! | [`cases`] | `/v1/cases/{id}`: all records of one order or call, and one bundle of them |
@@ -46,11 +48,13 @@ pub mod cases;
 mod claims;
 pub mod edge;
 mod evidence;
+mod grants;
 pub(crate) mod headers;
 mod holds;
 pub mod interop;
 mod log;
 mod members;
+mod notifications;
 pub mod openapi;
 mod origin;
 mod policy;
@@ -76,6 +80,9 @@ pub(crate) fn for_callers() -> Router<Gateway> {
             get(approvals::one).post(approvals::answer),
         )
         .route("/v1/approvals/{id}/authority", get(approvals::authority))
+        .route("/v1/grants", get(grants::list).post(grants::make))
+        .route("/v1/grants/{id}", get(grants::one))
+        .route("/v1/grants/{id}/revoke", post(grants::revoke))
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", post(call::call).get(tools::one))
         .route("/v1/status", get(status::show))
@@ -90,8 +97,10 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/holds", get(holds::list).post(holds::hold))
         .route("/v1/holds/release", post(holds::release))
         .route("/v1/erasures", post(holds::erase))
+        .route("/v1/notifications", get(notifications::list))
         .route("/v1/policy", get(policy::show))
         .route("/v1/policy/explain", get(policy::explain))
+        .route("/v1/policy/report", get(policy::report))
         .route("/v1/upstreams/{name}/test", post(upstreams::test))
         .route("/v1/evidence", get(acts::list))
         .route("/v1/evidence/reasons", post(acts::reasons))

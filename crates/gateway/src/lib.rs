@@ -40,6 +40,7 @@ pub mod limits;
 pub mod mcp;
 pub mod metrics;
 pub mod nearest;
+pub mod notify;
 pub mod offer;
 pub mod operator;
 pub mod policy;

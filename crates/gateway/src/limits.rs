@@ -1,15 +1,16 @@
 //! Limits and budgets of the policy file, in force: the executor counts by them. A new file changes them while
 //! calls are counted; counts and spent amounts are kept.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use countersign::budget::{self, Budgets, Currency, Direction, ToolAmount};
 use countersign::executor::ExecutorBuilder;
-use countersign::limit::{self, Breaker, LimitRules, Limits, Repeats, ToolLimit};
+use countersign::limit::{self, Breaker, Limit, LimitRules, Limits, Repeats, ToolLimit};
 use countersign::pattern::ToolPattern;
 
 use crate::policy::limits::{Budget, BudgetScope, Counted, Rate, Spender, Unit};
-use crate::policy::{Glob, Period, PolicyFile};
+use crate::policy::{Glob, Period, PolicyFile, Written};
 
 /// Counters of calls and money, for as long as the process runs. Clones share them.
 #[derive(Debug, Clone)]
@@ -69,27 +70,38 @@ impl Controls {
 
 fn rules(file: &PolicyFile) -> LimitRules {
     let limits = &file.limits;
-    let tools = limits.tools.iter().filter_map(|(tools, rate)| {
-        Some(ToolLimit {
-            tools: pattern(tools)?,
-            rate: pace(rate.rate()),
-            counted: match rate.counted {
-                Counted::EachUser => limit::Counted::ForEachUser,
-                Counted::Together => limit::Counted::Together,
-            },
+    let tools = limits.tools.iter().flat_map(|(tools, rates)| {
+        let tools = pattern(tools);
+        rates.iter().filter_map(move |rate| {
+            Some(ToolLimit {
+                tools: tools.clone()?,
+                rate: pace(rate.calls, rate.per, rate.shared),
+                counted: match rate.counted {
+                    Counted::EachUser => limit::Counted::ForEachUser,
+                    Counted::Together => limit::Counted::Together,
+                },
+                when: rate.when.as_ref().and_then(Written::when),
+            })
         })
     });
     LimitRules {
-        user: limits.user.map(pace),
-        agent: limits.agent.map(pace),
-        session: limits.session.map(pace),
+        user: limits.user.iter().map(over_all).collect(),
+        agent: limits.agent.iter().map(over_all).collect(),
+        session: limits.session.iter().map(over_all).collect(),
         tools: tools.collect(),
     }
 }
 
-fn pace(rate: Rate) -> limit::Rate {
-    let pace = limit::Rate::new(rate.calls.get(), rate.per.duration());
-    if rate.shared { pace.shared() } else { pace }
+fn over_all(rate: &Rate) -> Limit {
+    Limit {
+        rate: pace(rate.calls, rate.per, rate.shared),
+        when: rate.when.as_ref().and_then(Written::when),
+    }
+}
+
+fn pace(calls: NonZeroU32, per: Period, shared: bool) -> limit::Rate {
+    let pace = limit::Rate::new(calls.get(), per.duration());
+    if shared { pace.shared() } else { pace }
 }
 
 fn repeats(file: &PolicyFile) -> Option<Repeats> {
@@ -148,5 +160,6 @@ fn spender(spender: &Spender) -> Result<ToolAmount, String> {
         } else {
             Direction::Spend
         },
+        when: spender.when.as_ref().and_then(Written::when),
     })
 }

@@ -16,32 +16,41 @@ use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal};
 
 use crate::words::Say;
+use counted::CountedConditions;
 use place::Places;
 use rules::CallRules;
 
+mod again;
 pub mod condition;
+mod counted;
 mod error;
 mod explain;
 mod file;
+mod granted;
 mod issuer;
 pub mod limits;
 mod live;
 mod place;
 mod recorded;
+mod report;
 mod review;
 mod rules;
 mod value;
 
+pub use again::{Omitted, PastCall};
+pub use counted::Written;
 pub use error::PolicyError;
 pub use explain::{Explained, Explanation, Ruling};
 pub use file::{
     AgentRule, Approvals, CallRule, ConfirmRule, Defaults, Mode, Name, PolicyFile, Then, ToolRule,
     Unlisted,
 };
+pub use granted::GrantConditions;
 pub(crate) use issuer::is_private;
 pub use issuer::{IssuerRule, JwksSource, is_built_in};
 pub use live::{Keeper, LivePolicy, Rejection, Reloaded};
 pub use recorded::RecordedRule;
+pub use report::{ReportedRule, RuleReport};
 pub use review::{
     OTHERS, PolicyWarning, Review, ReviewedAgent, ReviewedCondition, ReviewedRule, ReviewedScope,
     ReviewedTool, Suspect,
@@ -81,6 +90,8 @@ pub struct Policy {
     places: Arc<Places>,
     /// The entries `[[rules]]`, ready to be decided.
     rules: Arc<CallRules>,
+    /// The conditions of limits and budgets.
+    counted: Arc<CountedConditions>,
 }
 
 impl Policy {
@@ -100,6 +111,7 @@ impl Policy {
             file,
             places: Arc::default(),
             rules: Arc::default(),
+            counted: Arc::default(),
         }
     }
 
@@ -119,7 +131,7 @@ impl Policy {
         if toml::from_str(text).is_ok_and(|table: toml::Table| table.is_empty()) {
             return Err(PolicyError::empty());
         }
-        Self::checked(file, text, Places::of(text))
+        Self::checked(file, text, text, Places::of(text))
     }
 
     /// Reads the table `policy` of a larger file, with paths relative to this folder. Mistakes are reported
@@ -140,15 +152,22 @@ impl Policy {
         if own.len() > FILE_BYTES_MAX {
             return Err(PolicyError::too_large());
         }
-        let mut policy = Self::checked(file.policy, &own, Places::within(text))?;
+        let mut policy = Self::checked(file.policy, &own, text, Places::within(text))?;
         policy.files_are_in(folder);
         Ok(policy)
     }
 
-    fn checked(file: PolicyFile, text: &str, places: Places) -> Result<Self, PolicyError> {
+    /// Checks a file; `text` is its own text, and `source` the one that it was read from.
+    fn checked(
+        file: PolicyFile,
+        text: &str,
+        source: &str,
+        places: Places,
+    ) -> Result<Self, PolicyError> {
         realms_are_said(&file.issuers)?;
         confirmations_are_asked(&file.tools)?;
         let rules = CallRules::of(&file.rules, &places)?;
+        let counted = CountedConditions::of(&file, source)?;
         let digest = Digest::of_bytes(text.as_bytes());
         let hex = digest.to_string();
         let hex = hex.trim_start_matches("sha256:");
@@ -161,6 +180,7 @@ impl Policy {
             file,
             places: Arc::new(places),
             rules: Arc::new(rules),
+            counted: Arc::new(counted),
         })
     }
 
@@ -247,9 +267,10 @@ impl Policy {
         scopes
     }
 
-    /// Checks the conditions of the rules against the declarations of the tools that they match.
+    /// Checks the conditions of rules, limits and budgets against the declarations of the tools that they match.
     pub fn fits(&self, tools: &[&ToolSpec]) -> Result<(), PolicyError> {
-        self.rules.fit(tools)
+        self.rules.fit(tools)?;
+        self.counted.fit(tools)
     }
 
     fn decision(&self, principal: &Principal, tool: &ToolSpec) -> Decision {

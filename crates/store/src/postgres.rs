@@ -23,6 +23,7 @@ mod keyring;
 mod lent;
 mod log;
 mod options;
+mod outbox;
 mod paces;
 mod pots;
 mod records;

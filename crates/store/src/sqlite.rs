@@ -9,7 +9,7 @@
 //!
 //! - `writer`: one thread, group commit; `sealer`: records off the callers' path; `checkpointer`:
 //!   the write-ahead log off the writer's.
-//! - `claims`, `documents`, `log`, `keyring`, `installation`, `pots`, `paces`, `texts`: the traits of the ledger, statement by
+//! - `claims`, `documents`, `log`, `keyring`, `installation`, `pots`, `paces`, `texts`, `outbox`: the traits of the ledger, statement by
 //!   statement.
 //! - `timekeeping`: the latest time that was believed, and the removal of what is past its time.
 //! - `open`: the lock of the file, the schema, and the state that the previous run left behind.
@@ -29,6 +29,7 @@ mod keyring;
 mod log;
 mod migrate;
 mod open;
+mod outbox;
 mod paces;
 mod pots;
 mod readers;

@@ -30,7 +30,7 @@ pub trait Source: Send {
 /// handles it.
 ///
 /// State of a running process is left out: the sequencing lease, and whether the store was closed. So are
-/// searchable texts: they are rebuilt from their files.
+/// searchable texts: they are rebuilt from their files. So are notices: they are found again from what they are about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
     /// A user's key. Ordered by user.

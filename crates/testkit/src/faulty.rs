@@ -8,11 +8,12 @@ use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
-    CorpusId, Disposal, Disposed, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error,
-    Forgotten, Head, Held, Hold, IndexEntry, Installation, Installations, Integration, Keyring,
-    Leaf, Log, LogQuery, LogRow, LostKeyFn, OpenDocument, OpenPlace, Pace, PaceAnswer, PaceKey,
-    Paces, Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing,
-    Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
+    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, Documents, Draw,
+    Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held, Hold, IndexEntry,
+    Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Look,
+    LostKeyFn, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey, Paces,
+    Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
+    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
     Timekeeping, Told, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
@@ -236,6 +237,45 @@ impl Paces for FaultyStore {
 
     fn until_whole<'a>(&'a self, key: &'a PaceKey) -> BoxFuture<'a, Result<Duration, Error>> {
         guarded!(self, Other, until_whole(key))
+    }
+}
+
+impl Outbox for FaultyStore {
+    fn keep_notices<'a>(&'a self, look: &'a Look) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        guarded!(self, Other, keep_notices(look))
+    }
+
+    fn take_deliveries<'a>(
+        &'a self,
+        targets: &'a [String],
+        lease: Duration,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Delivery>, Error>> {
+        guarded!(self, Other, take_deliveries(targets, lease, limit))
+    }
+
+    fn end_delivery<'a>(
+        &'a self,
+        delivery: &'a DeliveryId,
+        end: &'a DeliveryEnd,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        guarded!(self, Other, end_delivery(delivery, end))
+    }
+
+    fn retry_deliveries<'a>(
+        &'a self,
+        target: &'a str,
+        give_up_after: Duration,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        guarded!(self, Other, retry_deliveries(target, give_up_after))
+    }
+
+    fn notices(&self, limit: usize) -> BoxFuture<'_, Result<Vec<NoticeRow>, Error>> {
+        guarded!(self, Other, notices(limit))
+    }
+
+    fn failed_deliveries(&self) -> BoxFuture<'_, Result<Vec<FailedDeliveries>, Error>> {
+        guarded!(self, Other, failed_deliveries())
     }
 }
 

@@ -22,11 +22,13 @@ mod claims;
 mod documents;
 mod erased;
 mod erasure;
+mod grants;
 mod holds;
 mod installation;
 mod keyring;
 mod lockstep;
 mod log;
+mod outbox;
 mod paces;
 mod pots;
 mod queries;
@@ -382,6 +384,22 @@ macro_rules! ledger_contract {
                 racing_keepers_and_readers_see_whole_versions
                 a_keeper_that_is_dropped_leaves_nothing_behind
             }
+            outbox {
+                a_finding_has_one_notice
+                a_finding_that_comes_back_has_a_new_notice
+                a_finding_that_another_process_sees_stays
+                a_look_that_is_not_complete_ends_nothing
+                a_new_target_gets_what_is_open
+                a_delivery_is_leased_until_its_time
+                a_lost_sender_is_followed_by_the_same_message
+                a_delivery_that_was_made_stays_made
+                a_failure_waits_and_is_given_up_in_the_end
+                what_was_given_up_is_sent_again_when_asked
+                a_late_failure_changes_nothing
+                the_newest_notices_stay
+                racing_keepers_keep_one_notice
+                racing_senders_take_each_delivery_once
+            }
             keyring {
                 the_first_key_of_a_user_counts
                 users_are_listed_in_portions
@@ -408,6 +426,12 @@ macro_rules! ledger_contract {
                 racing_refusals_leave_one_record
                 questions_and_answers_survive_a_restart
                 an_erased_user_leaves_no_question
+            }
+            grants {
+                racing_writes_never_overspend_a_grant
+                racing_effects_elsewhere_never_overspend_a_grant
+                a_revocation_ends_a_grant_everywhere
+                grants_survive_a_restart_and_go_with_their_user
             }
         }
     };

@@ -14,6 +14,7 @@ use countersign_config::{Config, Given};
 use countersign_console::Setting;
 use countersign_gateway::identity::{self, Identity};
 use countersign_gateway::metrics::Metrics;
+use countersign_gateway::notify::{Notifier, Target};
 use countersign_gateway::policy::{Keeper, LivePolicy};
 use countersign_gateway::pulse::Pulse;
 use countersign_gateway::recorder::Recorder;
@@ -37,7 +38,7 @@ use crate::running::About;
 use crate::served::Door;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
-use crate::{catalog, policy, sign_in, telemetry, views};
+use crate::{catalog, notify, policy, sign_in, telemetry, views};
 
 mod play;
 mod reload;
@@ -128,7 +129,7 @@ impl Serve {
         let (catalog, upstreams) = catalog::ready_with_upstreams(loaded)?;
         let fits = policy.check_against(&catalog);
         fits.map_err(|error| policy::refused(loaded, error))?;
-        check_before_making(options, &policy)?;
+        let targets = check_before_making(options, &policy)?;
         let mut place = options.open_or_make(terminal)?;
         keep_policies(&policy, &place)?;
         let rules = RuleOptions::configured(&config.rules);
@@ -166,6 +167,7 @@ impl Serve {
         let url = format!("http://{}", server.address()?);
         let about = About::here(&place.folder, &place.store_name, Some(url.clone()))?;
         let server = door.open(&place, &gateway, server, &about)?;
+        start_notifying(&place, &gateway, targets, &url);
         let can_try = place.runtime.block_on(can_try(&gateway, &policy));
         let file = policy::file_of(loaded);
         let named = (file.as_deref(), &*policy);
@@ -258,9 +260,13 @@ fn identity_of(place: &Place, policy: &Arc<LivePolicy>) -> Result<Identity, Fail
 }
 
 /// Checks the listen address before anything is made. A store that does not exist yet has no API keys either, so a start that would be
-/// refused later is refused here.
-fn check_before_making(options: &PlaceOptions, policy: &Arc<LivePolicy>) -> Result<(), Failure> {
+/// refused later is refused here. Returns the receivers of notifications.
+fn check_before_making(
+    options: &PlaceOptions,
+    policy: &Arc<LivePolicy>,
+) -> Result<Vec<Target>, Failure> {
     sign_in::client(&options.config().sign_in, &policy.current())?;
+    let targets = notify::targets(options.loaded()).map_err(config::wrong)?;
     let has_no_keys = match options.names()?.1 {
         StoreName::Sqlite(path) => !path.exists(),
         StoreName::Memory => true,
@@ -268,12 +274,13 @@ fn check_before_making(options: &PlaceOptions, policy: &Arc<LivePolicy>) -> Resu
         StoreName::Postgres(_) => false,
     };
     if !has_no_keys {
-        return Ok(());
+        return Ok(targets);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let clock = Arc::new(SystemClock::new());
     let identity = with_options(Identity::new(clock, policy.clone()), options.config());
-    check_address(runtime.handle(), &identity, options.config())
+    check_address(runtime.handle(), &identity, options.config())?;
+    Ok(targets)
 }
 
 fn with_options(identity: Identity, config: &Config) -> Identity {
@@ -324,6 +331,15 @@ fn gateway_of(
         .with_pages(move |gateway| {
             countersign_console::pages(gateway, settings.clone(), rules.clone())
         })
+}
+
+/// Sends notifications from now on, with links to the public address of the server.
+fn start_notifying(place: &Place, gateway: &Gateway, targets: Vec<Target>, url: &str) {
+    gateway.set_notify(targets);
+    let pages = place.config().server.public_url.as_ref();
+    let pages = pages.map_or_else(|| url.to_owned(), ToString::to_string);
+    let notifier = Notifier::new(gateway.clone(), pages);
+    place.runtime.spawn(notifier.run());
 }
 
 /// The settings that the console shows: those that the server was started with, without secrets.

@@ -17,6 +17,7 @@ use crate::catalog;
 use crate::config::parts;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::notify;
 use crate::place::{Place, PlaceOptions};
 use crate::running::query;
 use crate::table::Table;
@@ -88,6 +89,8 @@ pub(super) fn unserved(place: &Place, policy: LivePolicy) -> Result<(Gateway, Ca
         identity,
         settings,
     );
+    // Where a secret cannot be read, a server would not start either; what is stored is shown all the same.
+    gateway.set_notify(notify::targets(place.loaded()).unwrap_or_default());
     let caller = Caller {
         principal: Arc::new(place.by.clone()),
         proof: Proof::Operator,

@@ -30,6 +30,7 @@ pub(super) fn play(installation: &Installation) -> Vec<Step> {
     let (record, request) = play.calls();
     play.evidence(&record, &request);
     play.approvals();
+    play.grants();
     play.claims();
     play.keys();
     play.verify();
@@ -218,6 +219,8 @@ impl Play<'_> {
         self.run(&["approvals", "list"]).ok();
         self.run(&["attention"]).ok();
         self.run(&["attention", "--check", "--json"]).no();
+        self.run(&["notify", "list", "--json"]).ok();
+        self.run(&["notify", "retry", "ops", "--json"]).ok();
         self.run(&["approvals", "list", "--user", "u_9", "--json"])
             .ok();
         self.run(&["approvals", "show", id]).ok();
@@ -239,6 +242,35 @@ impl Play<'_> {
         self.run(&["approvals", "deny", id, "--json"]).ok();
         self.run(&["approvals", "approve", id]).no();
         self.run(&["approvals", "list", "--state", "all"]).ok();
+    }
+
+    fn grants(&mut self) {
+        let granting = [
+            "grants",
+            "make",
+            "--user",
+            "u_6",
+            "--to",
+            "agent:a_1",
+            "--tool",
+            "notes.clear",
+            "--until",
+            "7d",
+        ];
+        let made = self
+            .run(&[&granting[..], &["--calls", "2", "--json"]].concat())
+            .json();
+        let id = made["id"].as_str().unwrap();
+        self.run(&["grants", "list"]).ok();
+        self.run(&["grants", "show", id]).ok();
+        self.run(&[&granting[..], &["--parent", id, "--calls", "3"]].concat())
+            .no();
+        self.run(&["grants", "revoke", id, "--reason", "enough"])
+            .ok();
+        self.run(&[
+            "grants", "list", "--state", "all", "--user", "u_6", "--json",
+        ])
+        .ok();
     }
 
     fn claims(&mut self) {

@@ -175,6 +175,51 @@ fn a_refused_call_says_why() {
     assert_eq!(world.operator().get("/policy/explain").0.status, 400);
 }
 
+/// A14, B17: the page of observed rules and `countersign policy report` say the same.
+#[test]
+fn observed_rules_are_reported() {
+    let observed = format!(
+        "{RULES}mode = \"observe\"\n\n[[rules]]\nname = \"no-spam\"\nmatch = \"notes.*\"\nwhen = \"has(args.text) && args.text == 'spam'\"\nthen = \"deny\"\n"
+    );
+    let world = World::configured(
+        "policy = 'policy.toml'\n[shop]\nenabled = true\n",
+        &[("policy.toml", &observed)],
+    );
+    let ann = world.run(&["keys", "create", "--user", "ann"]);
+    for text in ["LOUD", "quiet", "LOUD", "spam"] {
+        let body = json!({"arguments": {"text": text}});
+        let reply = world.call("notes.add", &body, Some(&ann));
+        assert_eq!(reply["ok"] == true, text != "spam", "{reply}");
+    }
+    let operator = world.operator();
+    for (words, path, rules) in [
+        (&[][..], "/policy/report.json", json!([["no-shouting", 2]])),
+        (
+            &["--all"][..],
+            "/policy/report.json?days=1&all=true",
+            json!([["no-shouting", 2], ["no-spam", 1]]),
+        ),
+    ] {
+        let told = world.run(&[&["policy", "report", "--json"], words].concat());
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let page = twin(&operator, path);
+        assert_eq!(page["rules"], told, "{path}");
+        assert_eq!(page["calls"], 4);
+        let shown = page["rules"].as_array().unwrap().iter();
+        let shown = shown.map(|rule| json!([rule["rule"], rule["calls"]]));
+        assert_eq!(shown.collect::<Value>(), rules);
+    }
+    let (_, html) = operator.get("/policy/report");
+    assert!(
+        html.contains("no-shouting") && !html.contains("no-spam"),
+        "{html}"
+    );
+    assert!(html.contains("The call is refused."), "{html}");
+    let (_, html) = operator.get("/policy");
+    assert!(html.contains("href=\"/policy/report\""), "{html}");
+    assert_eq!(world.person(&ann).get("/policy/report").0.status, 403);
+}
+
 /// B17: what is wrong with the server and with the policy is reported in the language of the reader.
 #[test]
 fn problems_are_told_in_chinese() {

@@ -12,15 +12,18 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Pages without a name in their path.
-pub(crate) const PAGES: [&str; 11] = [
+pub(crate) const PAGES: [&str; 14] = [
     "/",
     "/approvals",
+    "/grants",
     "/in-doubt",
+    "/notifications",
     "/calls",
     "/tools",
     "/upstreams",
     "/evidence",
     "/policy",
+    "/policy/report",
     "/errors",
     "/settings",
     "/docs",

@@ -6,7 +6,7 @@ use crate::page;
 use crate::shell::{FAILED, Shell};
 
 /// Pages whose first commands are not run here, and why.
-const NOT_RUN: [(&str, &str); 8] = [
+const NOT_RUN: [(&str, &str); 9] = [
     ("benchmarks.md", "measures for hours"),
     (
         "cluster.md",
@@ -19,6 +19,10 @@ const NOT_RUN: [(&str, &str); 8] = [
     ),
     ("guarantees.md", "runs all tests, this one among them"),
     ("mcp-servers.md", "needs a client and a server of others"),
+    (
+        "notifications.md",
+        "needs a receiver and a mail server; `notify.rs` has the first",
+    ),
     (
         "openapi-import.md",
         "needs a document on the web; `import.rs` has one",

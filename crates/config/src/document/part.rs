@@ -208,9 +208,9 @@ fn typed(
         }
     };
     let broken = check::rules(&config).into_iter();
-    let finding = |(key, message, expected): (&str, &str, &str)| Finding {
-        at: start_of(key),
-        key: key.to_owned(),
+    let finding = |(key, message, expected): (String, &str, &str)| Finding {
+        at: start_of(&key),
+        key,
         message: message.to_owned(),
         expected: Some(expected.to_owned()),
         suggestion: None,

@@ -1,8 +1,10 @@
-//! `/policy`: who may call what, as the policy in force says it; `/policy/explain`: which line decided a call.
+//! `/policy`: who may call what, as the policy in force says it; `/policy/explain`: which line decided a call;
+//! `/policy/report`: what rules that are only observed would have done.
 
 use askama::Template;
 use axum::response::Response;
 use countersign_gateway::policy::OTHERS;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::approvals::Because;
@@ -88,6 +90,101 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
         tools: tools.collect(),
         text,
         review,
+    };
+    answer::page(&visit, &page)
+}
+
+#[derive(Template, Serialize)]
+#[template(path = "policy_report.html")]
+struct Report {
+    #[serde(skip)]
+    frame: Frame,
+    #[serde(flatten)]
+    reported: Reported,
+    /// Number of days that the report covers.
+    days: u16,
+    /// True if enforced rules are counted, too.
+    all: bool,
+    #[serde(skip)]
+    rows: Vec<RuleRow>,
+    #[serde(skip)]
+    periods: [u16; 3],
+}
+
+/// The report as the API gives it.
+#[derive(Deserialize, Serialize)]
+struct Reported {
+    since: String,
+    calls: u64,
+    is_complete: bool,
+    rules: Vec<RuleCount>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct RuleCount {
+    rule: String,
+    then: String,
+    enforced: bool,
+    calls: u64,
+    tools: Vec<String>,
+    users: u64,
+    newest: String,
+    newest_evidence: String,
+}
+
+struct RuleRow {
+    rule: String,
+    says: &'static str,
+    tone: &'static str,
+    enforced: bool,
+    calls: u64,
+    users: u64,
+    tools: String,
+    newest: String,
+    evidence: String,
+}
+
+/// Periods that the page offers, in days.
+const PERIODS: [u16; 3] = [1, 7, 30];
+
+/// What rules that are only observed would have done.
+pub(crate) async fn report(visit: Visit) -> Result<Response, Stop> {
+    let asked = visit.asked("days").and_then(|days| days.parse().ok());
+    let days = PERIODS.into_iter().find(|days| asked == Some(*days));
+    let days = days.unwrap_or(7);
+    let all = visit.asked("all") == Some("true");
+    let now = visit.console.gateway.executor().now();
+    let since = now.checked_sub(SignedDuration::from_hours(24 * i64::from(days)));
+    let since = since.unwrap_or(Timestamp::UNIX_EPOCH);
+    let path = format!("/v1/policy/report?since={since}&all={all}");
+    let reported: Reported = visit.get_as_operator(&path).await?;
+    let w = visit.words;
+    let rows = reported.rules.iter().map(|rule| {
+        let (says, tone) = match rule.then.as_str() {
+            "confirm" => (w.ruled_confirm, "warn"),
+            "four_eyes" => (w.ruled_four_eyes, "warn"),
+            "failed" => (w.ruled_failed, "bad"),
+            _ => (w.ruled_deny, "bad"),
+        };
+        RuleRow {
+            rule: rule.rule.clone(),
+            says,
+            tone,
+            enforced: rule.enforced,
+            calls: rule.calls,
+            users: rule.users,
+            tools: rule.tools.join(", "),
+            newest: rule.newest.clone(),
+            evidence: rule.newest_evidence.clone(),
+        }
+    });
+    let page = Report {
+        frame: visit.frame(w.policy_report, "policy").await,
+        rows: rows.collect(),
+        periods: PERIODS,
+        days,
+        all,
+        reported,
     };
     answer::page(&visit, &page)
 }

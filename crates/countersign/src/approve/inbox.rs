@@ -1,9 +1,10 @@
 //! The inbox: lists of questions for approvers, and the removal of expired ones.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use countersign_contract::approval::{Approval, ApprovalState};
-use countersign_contract::{Actor, ActorType, Language};
+use countersign_contract::{Actor, ActorType, Language, ToolName};
 use jiff::{SignedDuration, Timestamp};
 
 use super::answer::{Error, sees_all};
@@ -41,6 +42,33 @@ impl Default for Wanted {
             limit: 100,
             language: Language::English,
         }
+    }
+}
+
+/// An open question without its content: enough to notify an approver, and nothing personal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenQuestion {
+    /// Id of the question.
+    pub id: String,
+    /// Tool that waits.
+    pub tool: ToolName,
+    /// Time of the question.
+    pub asked_at: Timestamp,
+}
+
+/// The open questions of all users, as of one look. It is given to the next look, which opens only those that are new.
+#[derive(Debug, Clone, Default)]
+pub struct OpenQuestions {
+    /// By user, name of the document, and its version.
+    found: BTreeMap<(String, String, u64), OpenQuestion>,
+    /// False if there are more than were looked at.
+    pub is_complete: bool,
+}
+
+impl OpenQuestions {
+    /// The questions.
+    pub fn iter(&self) -> impl Iterator<Item = &OpenQuestion> {
+        self.found.values()
     }
 }
 
@@ -93,6 +121,51 @@ impl StoredApprovals {
         let mut newest = Newest::new(&wanted, self.clock.now());
         self.of_user(&by.user_id, &wanted, &mut newest).await?;
         Ok(newest.questions.len())
+    }
+
+    /// The open questions of all users, at most 10,000. Those that an earlier look has found are not opened again.
+    pub async fn open_questions(&self, earlier: &OpenQuestions) -> Result<OpenQuestions, Error> {
+        let mut open = OpenQuestions {
+            is_complete: true,
+            ..OpenQuestions::default()
+        };
+        let now = self.clock.now();
+        let mut after = OpenPlace::after(now);
+        loop {
+            let page = self.store.open_documents(COLLECTION, &after, PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok(open);
+            };
+            after = last.place.clone();
+            for document in page {
+                let OpenPlace { user_id, id, .. } = document.place;
+                let name = (user_id, id, document.version);
+                if let Some(known) = earlier.found.get(&name) {
+                    open.found.insert(name, known.clone());
+                    continue;
+                }
+                let key = DocumentKey {
+                    user_id: name.0.clone(),
+                    collection: COLLECTION.to_owned(),
+                    id: name.1.clone(),
+                };
+                let question = self.opened_now(&key, &document.body).await?;
+                if let Some(question) = question
+                    && question.state(now) == ApprovalState::Pending
+                {
+                    let found = OpenQuestion {
+                        id: question.id,
+                        tool: question.tool,
+                        asked_at: question.asked_at,
+                    };
+                    open.found.insert(name, found);
+                }
+            }
+            if open.found.len() >= PENDING_COUNTED_MAX {
+                open.is_complete = false;
+                return Ok(open);
+            }
+        }
     }
 
     /// One question, with the tool's words in English.

@@ -6,9 +6,9 @@ use serde_json::json;
 use super::act::Deed;
 use super::words::{ListedHold, OF};
 use super::{Archive, CasePart, Error, SCOPE_ERASE, SCOPE_HOLD};
-use crate::approve;
 use crate::ledger::{ClaimQuery, DocumentKey, Erased, Hold, LogQuery, LogRow};
 use crate::principal::Principal;
+use crate::{approve, grant};
 
 /// Result of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +126,7 @@ impl Archive {
         if let Some(keys) = &keys {
             also.extend(approve::pointers(&*self.store, user_id, keys).await?);
         }
+        also.extend(grant::pointers(&*self.store, user_id).await?);
         let erased = match self.store.erase(user_id, &also, entry).await {
             Ok(erased) => erased,
             Err(error) => return Err(self.told(error, user_id).await),

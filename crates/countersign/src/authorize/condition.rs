@@ -11,6 +11,7 @@ use countersign_contract::{ToolSpec, Wording};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::executor::has_long_decimal;
 use crate::principal::Principal;
 
 /// The conditional rules of a policy for one tool.
@@ -55,6 +56,69 @@ pub struct Facts<'a> {
     /// True if every decimal number in the arguments is as it was sent; false if one has more digits than a double.
     pub is_exact: bool,
 }
+
+/// True if every decimal number of a JSON text has no more digits than every double keeps: [`Facts::is_exact`] of the text.
+pub fn is_exact(json: &str) -> bool {
+    !has_long_decimal(json)
+}
+
+/// A condition that was read.
+pub trait Clause: Send + Sync {
+    /// Decides the condition for a call; `None` if it cannot be decided.
+    fn holds(&self, facts: &Facts<'_>) -> Option<bool>;
+}
+
+/// The condition of a limit or of a budget: only calls for which it holds are counted.
+#[derive(Clone)]
+pub struct When {
+    source: Arc<str>,
+    needs_arguments: bool,
+    clause: Arc<dyn Clause>,
+}
+
+impl When {
+    /// A condition, with its text.
+    pub fn new(
+        source: impl Into<Arc<str>>,
+        needs_arguments: bool,
+        clause: Arc<dyn Clause>,
+    ) -> Self {
+        Self {
+            source: source.into(),
+            needs_arguments,
+            clause,
+        }
+    }
+
+    /// The text of the condition.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// True if it looks at the arguments, so that it is decided after they are bound.
+    pub fn needs_arguments(&self) -> bool {
+        self.needs_arguments
+    }
+
+    /// Decides the condition for a call; `None` if it cannot be decided.
+    pub fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
+        self.clause.holds(facts)
+    }
+}
+
+impl fmt::Debug for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("When").field(&self.source).finish()
+    }
+}
+
+impl PartialEq for When {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for When {}
 
 /// What the rules of a stage add to a decision.
 #[derive(Debug, Clone, Default)]

@@ -28,9 +28,18 @@ pub(crate) struct Plan {
     pub(crate) draws: Vec<Draw>,
     /// The source of each draw.
     sources: Vec<Source>,
+    /// The grant that answered the question about the call, and the tool.
+    grant: Option<(String, ToolName)>,
 }
 
-struct Source {
+enum Source {
+    Budget(Drawn),
+    /// A standing grant.
+    Grant,
+}
+
+/// A draw on a budget.
+struct Drawn {
     scope: BudgetScope,
     currency: Currency,
     /// JSON pointer to the spent amount in the answer.
@@ -40,31 +49,54 @@ struct Source {
 }
 
 impl Plan {
-    /// Plans the draws of a call; `None` if no budget covers it; a refusal if its amount cannot be counted.
-    pub(crate) fn of(call: &Call<'_>, budgets: &[Budget]) -> Result<Option<Self>, Box<ErrorBody>> {
+    /// Plans the draws of a call on budgets; `None` if there are none; a refusal if its amount cannot be counted.
+    pub(crate) fn of<'a>(
+        call: &Call<'_>,
+        drawn_on: impl Iterator<Item = (&'a Budget, &'a ToolAmount)>,
+    ) -> Result<Option<Self>, Box<ErrorBody>> {
         let mut plan = Self {
             draws: Vec::new(),
             sources: Vec::new(),
+            grant: None,
         };
-        for budget in budgets {
-            let Some(tool) = budget.tool(call.tool) else {
-                continue;
-            };
+        for (budget, tool) in drawn_on {
             plan.draws.push(draw(call, budget, tool)?);
-            plan.sources.push(Source {
+            plan.sources.push(Source::Budget(Drawn {
                 scope: budget.scope,
                 currency: budget.currency.clone(),
                 spent: tool.spent.clone(),
                 unit: tool.unit,
                 direction: tool.direction,
-            });
+            }));
         }
         Ok((!plan.draws.is_empty()).then_some(plan))
+    }
+
+    /// Adds the use of a grant: budgets and grant are drawn on together, or not at all.
+    pub(crate) fn with_grant(
+        plan: Option<Self>,
+        id: &str,
+        tool: &ToolName,
+        draws: &[Draw],
+    ) -> Self {
+        let mut plan = plan.unwrap_or(Self {
+            draws: Vec::new(),
+            sources: Vec::new(),
+            grant: None,
+        });
+        plan.sources.extend(draws.iter().map(|_| Source::Grant));
+        plan.draws.extend_from_slice(draws);
+        plan.grant = Some((id.to_owned(), tool.clone()));
+        plan
     }
 
     /// The amounts that were really spent, by draw, if the answer has them.
     pub(crate) fn actual(&self, data: &Value) -> Vec<Option<i64>> {
         let actual = self.sources.iter().map(|source| {
+            let source = match source {
+                Source::Budget(drawn) => drawn,
+                Source::Grant => return None,
+            };
             let value = data.pointer(source.spent.as_ref()?)?;
             match source.currency.read(value, source.unit) {
                 Ok(money) => Some(source.direction.signed(money)),
@@ -80,7 +112,11 @@ impl Plan {
     /// The refusal of a call whose pot has not enough money.
     pub(crate) fn refusal(&self, over: &Overdrawn) -> ErrorBody {
         let draw = self.draws.get(over.draw);
-        let source = self.sources.get(over.draw);
+        let source = match (self.sources.get(over.draw), &self.grant) {
+            (Some(Source::Grant), Some((id, tool))) => return grant_over(id, tool),
+            (Some(Source::Budget(drawn)), _) => Some(drawn),
+            (Some(Source::Grant) | None, _) => None,
+        };
         let name = draw.map_or("", |draw| draw.pot.name.as_str());
         let budget = name.to_owned();
         let message = match source {
@@ -102,6 +138,17 @@ impl Plan {
         };
         body.detail("limit", "budget").detail("budget", name)
     }
+}
+
+/// The refusal of a call whose grant covers it no longer: other calls have used it up meanwhile, or it was revoked. The
+/// same call is asked about.
+pub(crate) fn grant_over(id: &str, tool: &ToolName) -> ErrorBody {
+    let message = Say::GrantOver {
+        tool: tool.to_string(),
+    };
+    ErrorBody::new(ErrorCode::NeedsUserConfirmation, message)
+        .hint(Say::SameAgain)
+        .detail("grant_id", id)
 }
 
 impl Direction {

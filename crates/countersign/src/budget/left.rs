@@ -1,10 +1,12 @@
 //! Remaining money in the pots of a user and an actor. Reading it reserves nothing.
 
+use std::collections::BTreeSet;
+
 use countersign_contract::Actor;
 use jiff::{SignedDuration, Timestamp};
 
 use super::draw::owner;
-use super::{BudgetScope, Budgets, Currency, Money};
+use super::{Budget, BudgetScope, Budgets, Currency, Money};
 use crate::ledger::{self, Draw, Pots, ReserveAnswer, window_start};
 
 /// The remaining money of a budget.
@@ -31,7 +33,49 @@ impl BudgetLeft {
     }
 }
 
+/// A budget that is spent in its present window, by at least one of those whom it counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SpentBudget {
+    /// Its name.
+    pub name: String,
+    /// Start of the window in seconds since 1970; 0 if there is only one.
+    pub window_start: i64,
+}
+
 impl Budgets {
+    /// The budgets that are spent in their present window, and true if every pot was looked at. Amounts that are only
+    /// reserved do not count: they may be given back.
+    pub async fn spent(
+        &self,
+        pots: &dyn Pots,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<(Vec<SpentBudget>, bool), ledger::Error> {
+        let budgets = self.current();
+        if budgets.is_empty() {
+            return Ok((Vec::new(), true));
+        }
+        let rows = pots.pots(None, limit).await?;
+        let is_complete = rows.len() < limit;
+        let mut spent = BTreeSet::new();
+        for row in rows {
+            let is_it = |budget: &&Budget| {
+                let pot = budget.pot(&row.key.user_id, row.key.holder.clone());
+                pot == row.key && row.spent >= budget.limit.0
+            };
+            let start = window_start(now.as_second(), row.key.window_seconds);
+            if row.window_start == start
+                && let Some(budget) = budgets.iter().find(is_it)
+            {
+                spent.insert(SpentBudget {
+                    name: budget.name.clone(),
+                    window_start: start,
+                });
+            }
+        }
+        Ok((spent.into_iter().collect(), is_complete))
+    }
+
     /// The remaining money of each budget for a user and an actor, as a call of theirs would find it.
     pub async fn left(
         &self,

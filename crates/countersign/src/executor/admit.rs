@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_args::Arguments;
 use countersign_contract::{Digest, ErrorBody, ErrorCode};
 use countersign_evidence::seal::UserKey;
+use serde_json::Value;
 
 use super::authorize::Allowed;
 use super::bind::KeyedCall;
@@ -12,7 +14,7 @@ use super::stop::Stop;
 use super::trail::Trail;
 use super::{Executor, gateway_fault, store_fault};
 use crate::ledger::{Held, HeldState, KeyDigest, Scope};
-use crate::limit::{Admission, Attempt, LimitName};
+use crate::limit::{Admission, Attempt, Known, LimitName};
 use crate::words::Say;
 
 /// A call that is within its limits, and the state of its key.
@@ -46,7 +48,7 @@ impl Executor {
             None => (None, 0),
         };
         if !is_answered(held.as_ref()) || allowed.request.dry_run {
-            self.count(&allowed, &keys, trail.arrived).await?;
+            self.count(&allowed, &keys, trail).await?;
         }
         trail.is_admitted = true;
         Ok(Admitted {
@@ -70,8 +72,29 @@ impl Executor {
         Ok((held.map_err(|error| store_fault(&error))?, left))
     }
 
-    async fn count(&self, allowed: &Allowed, keys: &UserKey, now: Duration) -> Result<(), Stop> {
-        let attempt = attempt_of(allowed, keys, now);
+    async fn count(&self, allowed: &Allowed, keys: &UserKey, trail: &Trail) -> Result<(), Stop> {
+        let principal = allowed.named();
+        let facts = allowed.facts(&principal, None, &Value::Null, trail);
+        let attempt = attempt_of(allowed, keys, trail.arrived, Known::Call(facts));
+        Ok(self.count_attempt(&attempt).await?)
+    }
+
+    /// Counts a bound call against the limits whose conditions look at the arguments. A call that one of them refuses
+    /// has used what it was counted against before.
+    pub(super) async fn count_bound(
+        &self,
+        allowed: &Allowed,
+        keys: &UserKey,
+        arguments: &Arguments,
+        trail: &Trail,
+    ) -> Result<(), Stop> {
+        if !self.parts.limiter.needs_arguments(allowed.entry.name()) {
+            return Ok(());
+        }
+        let value = arguments.to_value();
+        let principal = allowed.named();
+        let facts = allowed.facts(&principal, Some(arguments), &value, trail);
+        let attempt = attempt_of(allowed, keys, trail.arrived, Known::Arguments(facts));
         Ok(self.count_attempt(&attempt).await?)
     }
 
@@ -80,6 +103,14 @@ impl Executor {
         let admission = self.parts.limiter.admit(attempt, &*self.parts.store).await;
         let (limit, retry_after_ms) = match admission.map_err(|error| gateway_fault(&error))? {
             Admission::Admitted => return Ok(()),
+            Admission::Undecided { limit } => {
+                let tool = attempt.tool.to_string();
+                return Err(
+                    ErrorBody::new(ErrorCode::Forbidden, Say::DeniedByRule { tool })
+                        .hint(Say::LimitUndecided)
+                        .detail("limit", limit.as_str()),
+                );
+            }
             Admission::Limited {
                 limit,
                 retry_after_ms,
@@ -112,7 +143,7 @@ impl Executor {
         if key.is_some_and(|key| key.held.is_some()) {
             return Ok(());
         }
-        let attempt = attempt_of(allowed, keys, now);
+        let attempt = attempt_of(allowed, keys, now, Known::Nothing);
         let (breaker, store) = (&self.parts.breaker, &*self.parts.store);
         let counted = breaker.count(&attempt, digest, allowed.request.dry_run, store);
         let Some(repeated) = counted.await.map_err(|error| store_fault(&error))? else {
@@ -131,7 +162,12 @@ impl Executor {
     }
 }
 
-fn attempt_of<'a>(allowed: &'a Allowed, keys: &'a UserKey, now: Duration) -> Attempt<'a> {
+fn attempt_of<'a>(
+    allowed: &'a Allowed,
+    keys: &'a UserKey,
+    now: Duration,
+    known: Known<'a>,
+) -> Attempt<'a> {
     let request = &allowed.request;
     Attempt {
         user_id: &request.user_id,
@@ -141,6 +177,7 @@ fn attempt_of<'a>(allowed: &'a Allowed, keys: &'a UserKey, now: Duration) -> Att
         session_id: request.session_id.as_deref(),
         tool: allowed.entry.name(),
         now,
+        known,
     }
 }
 

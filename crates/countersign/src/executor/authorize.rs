@@ -139,22 +139,10 @@ impl Allowed {
             return Ok(());
         };
         let value = arguments.map_or(Value::Null, Arguments::to_value);
-        let request = &self.request;
-        let judgement = conditions.judge(
-            stage,
-            &Facts {
-                principal: &named(&self.call.principal, request),
-                user_id: Some(&request.user_id),
-                tool: self.entry.spec(),
-                upstream: self.entry.tool().upstream(),
-                now: trail.facts.at,
-                session_id: request.session_id.as_deref(),
-                currency: request.currency.as_deref(),
-                dry_run: request.dry_run,
-                arguments: &value,
-                is_exact: arguments.is_none_or(|it| !has_long_decimal(it.as_json())),
-            },
-        );
+        let principal = self.named();
+        let facts = self.facts(&principal, arguments, &value, trail);
+        let judgement = conditions.judge(stage, &facts);
+        drop(principal);
         trail.note_rules(judgement.ruled);
         self.must_confirm |= judgement.must_confirm;
         self.four_eyes |= judgement.four_eyes;
@@ -170,6 +158,36 @@ impl Allowed {
                 let body = ErrorBody::new(ErrorCode::Forbidden, Say::DeniedByRule { tool });
                 Err(body.hint(denial.hint).detail("rule", &*denial.rule).into())
             }
+        }
+    }
+}
+
+impl Allowed {
+    /// The principal, as conditions look at it.
+    pub(super) fn named(&self) -> Cow<'_, Principal> {
+        named(&self.call.principal, &self.request)
+    }
+
+    /// The parts of the call that a condition may look at.
+    pub(super) fn facts<'a>(
+        &'a self,
+        principal: &'a Principal,
+        arguments: Option<&Arguments>,
+        value: &'a Value,
+        trail: &Trail,
+    ) -> Facts<'a> {
+        let request = &self.request;
+        Facts {
+            principal,
+            user_id: Some(&request.user_id),
+            tool: self.entry.spec(),
+            upstream: self.entry.tool().upstream(),
+            now: trail.facts.at,
+            session_id: request.session_id.as_deref(),
+            currency: request.currency.as_deref(),
+            dry_run: request.dry_run,
+            arguments: value,
+            is_exact: arguments.is_none_or(|it| !has_long_decimal(it.as_json())),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_args::{Arguments, Reading, Unreadable};
+use countersign_args::{self as args, Arguments, Reading, Unreadable};
 use countersign_contract::parameter::Leniency;
 use countersign_contract::record::BindSummary;
 use countersign_contract::tool::KeyRule;
@@ -114,6 +114,7 @@ impl Executor {
             trail.facts.given = Some(canonical);
             arguments
         };
+        self.count_bound(&allowed, &keys, &arguments, trail).await?;
         Ok(Bound {
             allowed,
             keys,
@@ -261,14 +262,7 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<Read, Stop> {
     let request = &allowed.request;
     let reading = Reading::new(request.locale.as_deref(), request.timezone.as_deref());
     let raw = &allowed.call.raw;
-    let mut bound = entry.binder.bind_with(raw, &reading);
-    let mut again = None;
-    if unkeyed::is_unknown(&bound.issues)
-        && let Some((rest, value)) = unkeyed::without_again(entry, raw, &reading)
-    {
-        bound = entry.binder.bind_with(&rest, &reading);
-        again = value;
-    }
+    let (mut bound, again) = bound_without_again(entry, raw, &reading);
     if entry.spec().input == Input::Undeclared {
         warn_undeclared(entry, &mut bound.issues, reading.language());
     }
@@ -288,6 +282,36 @@ fn bind_text(allowed: &Allowed, trail: &mut Trail) -> Result<Read, Stop> {
             }
             Err(error.into())
         }
+    }
+}
+
+/// Binds a text, without the argument `again` if it has one.
+fn bound_without_again(
+    entry: &Entry,
+    raw: &str,
+    reading: &Reading,
+) -> (args::Bound, Option<String>) {
+    let bound = entry.binder.bind_with(raw, reading);
+    if unkeyed::is_unknown(&bound.issues)
+        && let Some((rest, again)) = unkeyed::without_again(entry, raw, reading)
+    {
+        return (entry.binder.bind_with(&rest, reading), again);
+    }
+    (bound, None)
+}
+
+/// The arguments of a text that was sent once, as its tool would be given them.
+pub(crate) fn bind_again(
+    entry: &Entry,
+    raw: &str,
+    reading: &Reading,
+) -> Result<Arguments, Vec<Issue>> {
+    let (bound, _) = bound_without_again(entry, raw, reading);
+    match bound.arguments {
+        Some(arguments) if bound.status.is_executable() => {
+            Ok(entry.defaults.fill(&arguments).unwrap_or(arguments))
+        }
+        Some(_) | None => Err(bound.issues),
     }
 }
 
@@ -335,7 +359,7 @@ pub(crate) fn canonical_text(arguments: &Arguments) -> String {
 }
 
 /// True if a number with a point or an exponent has more digits than every double keeps.
-pub(super) fn has_long_decimal(json: &str) -> bool {
+pub(crate) fn has_long_decimal(json: &str) -> bool {
     const DIGITS_SAFE: usize = 15;
     let mut is_in_string = false;
     let mut is_escaped = false;

@@ -23,6 +23,7 @@ use super::trail::Trail;
 use super::{Executor, store_fault};
 use crate::catalog::Entry;
 use crate::context::CallContext;
+use crate::grant::Fit;
 use crate::ledger::{Claim, ClaimAnswer, ClaimRequest, Held, HeldState, Scope};
 use crate::seat::CallSeat;
 use crate::tool::Reply;
@@ -39,6 +40,8 @@ pub(super) struct Claimed {
     pub(super) found: Option<Reply>,
     /// The user's confirmation, if one is required.
     pub(super) approved: Option<Approved>,
+    /// The standing grant that answered in the user's place, if one did.
+    pub(super) granted: Option<Box<Fit>>,
     /// The error if the tool must not run after all, though its key is claimed.
     pub(super) barred: Option<ErrorBody>,
     /// The caller's time limit, from arrival on, without the time of waiting for the user.
@@ -98,9 +101,10 @@ impl Executor {
         confirmed: Confirmed,
         trail: &mut Trail,
     ) -> Result<Claimed, Stop> {
+        let drawn_on = self.drawn_on(&confirmed.bound, trail)?;
         let (mut claimed, key) = self.context_of(confirmed, trail);
-        claimed.spending =
-            self.plan_spending(&claimed, &trail.facts.principal.actor, key.as_ref())?;
+        let actor = &trail.facts.principal.actor;
+        claimed.spending = self.plan_spending(&claimed, actor, key.as_ref(), drawn_on.as_ref())?;
         // A dry run takes nothing (A4).
         let key = key.filter(|_| !claimed.ctx.is_dry_run());
         let Some(mut key) = key else {

@@ -16,6 +16,7 @@ use super::{Executor, gateway_fault, store_fault};
 use crate::approve::{Answer, Confirm, Cut, Foreseen, Ticket, agreed, changes, narrowed};
 use crate::authorize::Stage as RuleStage;
 use crate::cancel::Cancellation;
+use crate::grant::Fit;
 use crate::ledger::HeldState;
 use crate::seat::CallSeat;
 use crate::unavailable::Unavailable;
@@ -25,6 +26,8 @@ use crate::words::Say;
 pub(super) struct Confirmed {
     pub(super) bound: Bound,
     pub(super) approved: Option<Approved>,
+    /// The standing grant that answered in the user's place, if one did.
+    pub(super) granted: Option<Box<Fit>>,
 }
 
 /// A confirmation, and the question that it answers.
@@ -45,7 +48,12 @@ impl Executor {
         let is_harmless = bound.allowed.request.dry_run && behaviour.effect.changes_something();
         let is_asked = behaviour.confirmation.is_asked() || bound.allowed.must_confirm;
         // Boxed: most calls need none, and the future of every call would carry it.
-        let approved = match (is_asked, is_harmless) {
+        let granted = if is_asked {
+            Box::pin(self.grant_for(&bound, is_harmless, trail)).await?
+        } else {
+            None
+        };
+        let approved = match (is_asked && granted.is_none(), is_harmless) {
             (false, _) => None,
             (true, false) => Some(Box::pin(self.ask(&mut bound, trail)).await?),
             (true, true) => {
@@ -53,7 +61,11 @@ impl Executor {
                 None
             }
         };
-        Ok(Confirmed { bound, approved })
+        Ok(Confirmed {
+            bound,
+            approved,
+            granted,
+        })
     }
 
     /// Reports the confirmation that the call itself would need, for a dry run. A refusal of the user is its answer; if
@@ -115,7 +127,7 @@ impl Executor {
         Ok(answer.map_err(|error| gateway_fault(&error))?)
     }
 
-    async fn foresee(&self, question: &Confirm) -> Result<Foreseen, Stop> {
+    pub(super) async fn foresee(&self, question: &Confirm) -> Result<Foreseen, Stop> {
         let foreseen = self.parts.approver.foresee(question).await;
         Ok(foreseen.map_err(|error| gateway_fault(&error))?)
     }
@@ -139,8 +151,9 @@ impl Executor {
         }
     }
 
-    /// Uses the approval of a call with an external effect: after its key was claimed, before the tool runs. If another
-    /// call was faster, the tool does not run, and the key is released.
+    /// Uses the approval of a call with an external effect, or looks at its grant once more: after its key was claimed,
+    /// before the tool runs. If another call was faster, or the grant was revoked, the tool does not run, and the key is
+    /// released.
     pub(super) async fn use_approval(
         &self,
         claimed: &mut Claimed,
@@ -151,6 +164,10 @@ impl Executor {
             // The commit of the effect uses it up.
             Effect::Read | Effect::Write => false,
         };
+        if is_elsewhere && let Some(fit) = &claimed.granted {
+            claimed.barred = self.grant_is_over(fit, claimed.entry.name()).await;
+            return Ok(());
+        }
         let Some(approved) = claimed.approved.as_mut().filter(|_| is_elsewhere) else {
             return Ok(());
         };
@@ -270,7 +287,7 @@ fn showable(question: &Confirm) -> Result<(), Stop> {
 const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
 /// The question to the user: the arguments that the tool would be given, defaults included.
-fn question(bound: &Bound, trail: &Trail) -> Confirm {
+pub(super) fn question(bound: &Bound, trail: &Trail) -> Confirm {
     let allowed = &bound.allowed;
     let (request, entry) = (&allowed.request, &allowed.entry);
     let spec = entry.spec();

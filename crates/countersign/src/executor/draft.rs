@@ -106,7 +106,7 @@ impl Executor {
             inherited: BTreeMap::new(),
             links: Vec::new(),
             sources: entry.map_or_else(Vec::new, |entry| self.fixed_sources(entry, facts.at)),
-            act: with_rules(self.played_from(facts.order), &facts.ruled),
+            act: acted(self.played_from(facts.order), facts),
             key: facts.key.clone(),
             retention,
             keep_payload: parts.retention.of(retention),
@@ -122,9 +122,10 @@ impl Executor {
     }
 }
 
-/// The member `act` with the conditional rules that hold for the call, if there are any.
-fn with_rules(act: Value, ruled: &[Ruled]) -> Value {
-    if ruled.is_empty() {
+/// The member `act` with the conditional rules that hold for the call and the grant that answered for it, if there are
+/// any.
+fn acted(act: Value, facts: &Facts) -> Value {
+    if facts.ruled.is_empty() && facts.grant_id.is_none() {
         return act;
     }
     let mut members = match act {
@@ -133,8 +134,13 @@ fn with_rules(act: Value, ruled: &[Ruled]) -> Value {
             Map::new()
         }
     };
-    let recorded = ruled.iter().map(Ruled::recorded).collect();
-    members.insert("rules".to_owned(), recorded);
+    if !facts.ruled.is_empty() {
+        let recorded = facts.ruled.iter().map(Ruled::recorded).collect();
+        members.insert("rules".to_owned(), recorded);
+    }
+    if let Some(id) = &facts.grant_id {
+        members.insert("grant_id".to_owned(), (&**id).into());
+    }
     Value::Object(members)
 }
 

@@ -35,6 +35,7 @@ use crate::authorize::{AllowAll, Authorizer};
 use crate::budget::Budgets;
 use crate::catalog::{Catalog, Entry};
 use crate::clock::{Clock, SystemClock};
+use crate::grant::{Language, StoredGrants};
 use crate::ids::{IdSource, RandomIds};
 use crate::ledger::{self, MemoryStore, Store};
 use crate::limit::{Breaker, Limiter, Unlimited};
@@ -57,6 +58,7 @@ mod claim;
 mod confirm;
 mod draft;
 mod envelope;
+mod grant;
 mod intent;
 mod joins;
 mod play;
@@ -77,8 +79,8 @@ mod tell;
 mod trail;
 mod unkeyed;
 
-pub(crate) use bind::canonical_text;
 pub use bind::refusal_of;
+pub(crate) use bind::{bind_again, canonical_text, has_long_decimal};
 use call::CallParts;
 pub use call::ToolCall;
 pub(crate) use envelope::is_name;
@@ -126,6 +128,7 @@ struct Parts {
     budgets: Arc<Budgets>,
     approver: Arc<dyn Approver>,
     approvals: Arc<StoredApprovals>,
+    grants: Arc<StoredGrants>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     vault: Arc<Vault>,
@@ -159,6 +162,7 @@ impl Executor {
             budgets: None,
             approver: None,
             approval_limits: approve::Limits::default(),
+            grant_language: None,
             clock: None,
             ids: None,
             kms: None,
@@ -261,6 +265,11 @@ impl Executor {
         &self.parts.approvals
     }
 
+    /// The standing grants of users.
+    pub fn grants(&self) -> &Arc<StoredGrants> {
+        &self.parts.grants
+    }
+
     /// The current time, by the executor's clock.
     pub fn now(&self) -> jiff::Timestamp {
         self.parts.clock.now()
@@ -332,6 +341,7 @@ pub struct ExecutorBuilder {
     budgets: Option<Arc<Budgets>>,
     approver: Option<Arc<dyn Approver>>,
     approval_limits: approve::Limits,
+    grant_language: Option<Arc<dyn Language>>,
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn IdSource>>,
     kms: Option<Arc<dyn Kms>>,
@@ -385,6 +395,12 @@ impl ExecutorBuilder {
     /// Sets the bounds of the questions that are kept in the store.
     pub fn approval_limits(mut self, limits: approve::Limits) -> Self {
         self.approval_limits = limits;
+        self
+    }
+
+    /// Sets the language of the conditions of standing grants; without one, no grant has a condition.
+    pub fn grant_language(mut self, language: Arc<dyn Language>) -> Self {
+        self.grant_language = Some(language);
         self
     }
 
@@ -475,6 +491,13 @@ impl ExecutorBuilder {
             .limits(self.approval_limits)
             .catalog(self.catalog.clone());
         let approvals = Arc::new(approvals.retention(self.retention));
+        let grants = StoredGrants::new(store.clone(), vault.clone(), clock.clone(), ids.clone())
+            .catalog(self.catalog.clone())
+            .retention(self.retention);
+        let grants = Arc::new(match self.grant_language {
+            Some(language) => grants.language(language),
+            None => grants,
+        });
         let parts = Parts {
             catalog: self.catalog,
             store,
@@ -484,6 +507,7 @@ impl ExecutorBuilder {
             budgets: self.budgets.unwrap_or_default(),
             approver: self.approver.unwrap_or_else(|| approvals.clone()),
             approvals,
+            grants,
             clock,
             ids,
             vault,

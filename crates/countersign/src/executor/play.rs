@@ -69,8 +69,12 @@ impl Executor {
             },
             ended,
         };
-        let approved = None;
-        let (claimed, _) = self.context_of(Confirmed { bound, approved }, trail);
+        let confirmed = Confirmed {
+            bound,
+            approved: None,
+            granted: None,
+        };
+        let (claimed, _) = self.context_of(confirmed, trail);
         let recorded = self.record(done, &claimed, trail);
         Ok(Settled::RecordOnly(Box::new(recorded)))
     }

@@ -1,10 +1,11 @@
 //! Reading an answer again: decided and counted like one more call of its tool, because it costs as much to keep a record of.
 
 use countersign_contract::{Actor, ErrorBody, ErrorCode};
+use serde_json::Value;
 
 use super::{Executor, store_fault};
-use crate::authorize::Verdict;
-use crate::limit::Attempt;
+use crate::authorize::{Facts, Verdict};
+use crate::limit::{Attempt, Known};
 use crate::principal::Principal;
 use crate::words::Say;
 
@@ -45,6 +46,18 @@ impl Executor {
         }
         let keys = self.parts.vault.key(reader.user_id).await;
         let keys = keys.map_err(|error| store_fault(&error))?;
+        let facts = Facts {
+            principal: reader.principal,
+            user_id: Some(reader.user_id),
+            tool: entry.spec(),
+            upstream: entry.tool().upstream(),
+            now: self.parts.clock.now(),
+            session_id: None,
+            currency: None,
+            dry_run: false,
+            arguments: &Value::Null,
+            is_exact: true,
+        };
         let attempt = Attempt {
             user_id: reader.user_id,
             keys: &keys,
@@ -53,6 +66,7 @@ impl Executor {
             session_id: None,
             tool: entry.name(),
             now: self.parts.clock.monotonic(),
+            known: Known::Call(facts),
         };
         self.count_attempt(&attempt).await
     }

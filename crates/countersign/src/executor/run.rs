@@ -40,7 +40,11 @@ impl Executor {
         trail: &mut Trail,
     ) -> (Claimed, Option<KeyedCall>) {
         let parts = &self.parts;
-        let Confirmed { bound, approved } = confirmed;
+        let Confirmed {
+            bound,
+            approved,
+            granted,
+        } = confirmed;
         let Allowed {
             entry,
             request,
@@ -96,6 +100,7 @@ impl Executor {
             key: None,
             found: None,
             approved,
+            granted,
             barred: None,
             patience: call.timeout.unwrap_or(Duration::MAX),
             reruns: 0,

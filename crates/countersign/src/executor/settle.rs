@@ -12,6 +12,8 @@ use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, store_fault};
 use crate::approve::COLLECTION;
+use crate::budget::grant_over;
+use crate::grant;
 use crate::ledger::{Commit, CommitAnswer, Error, Held, HeldState, KeyChange, Outcome};
 use crate::scribe::Draft;
 use crate::state::Changes;
@@ -52,6 +54,7 @@ impl Executor {
         let mut changes = self.changes(&recorded, claimed, trail).await?;
         let key = self.key_change(&recorded, claimed, trail);
         let uses_approval = take_approval(&mut changes, &recorded, claimed);
+        rest_on_grant(&mut changes, &recorded, claimed);
         let spend = spend_change(claimed, &recorded);
         let user_id = trail.record.user_id.as_str();
         let shared = match claimed.entry.spec().behaviour.effect {
@@ -85,6 +88,11 @@ impl Executor {
             {
                 trail.key_stands("refused");
                 Err(self.approval_lost(claimed, trail).await)
+            }
+            // The grant was revoked meanwhile. What the call did is not there either.
+            Ok(CommitAnswer::Moved { collection, .. }) if collection == grant::COLLECTION => {
+                trail.key_stands("refused");
+                Err(grant_lost(claimed))
             }
             Ok(CommitAnswer::Moved { collection, id }) => {
                 let what = (collection.as_str(), id.as_str());
@@ -407,6 +415,34 @@ fn take_approval(changes: &mut Changes, recorded: &Recorded, claimed: &Claimed) 
             true
         }
         Verdict::Failed | Verdict::Released | Verdict::Abandoned | Verdict::InDoubt => false,
+    }
+}
+
+/// Makes the commit of a call fail if its grant, or one that it is derived from, is revoked before it. An effect elsewhere
+/// cannot be called back, so its record does not depend on that.
+fn rest_on_grant(changes: &mut Changes, recorded: &Recorded, claimed: &Claimed) {
+    let is_here = match claimed.entry.spec().behaviour.effect {
+        Effect::Read | Effect::Write => true,
+        Effect::External => false,
+    };
+    let is_done = match recorded.verdict {
+        Verdict::Succeeded => true,
+        Verdict::Failed | Verdict::Released | Verdict::Abandoned | Verdict::InDoubt => false,
+    };
+    if is_here
+        && is_done
+        && !claimed.ctx.is_dry_run()
+        && let Some(fit) = &claimed.granted
+    {
+        changes.reads.extend(fit.reads.iter().cloned());
+    }
+}
+
+/// The refusal of a call whose grant was revoked while it ran.
+fn grant_lost(claimed: &Claimed) -> Stop {
+    match &claimed.granted {
+        Some(fit) => grant_over(&fit.id, claimed.entry.name()).into(),
+        None => in_flight(RETRY_MS),
     }
 }
 

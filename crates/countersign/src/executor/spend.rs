@@ -2,12 +2,13 @@
 
 use countersign_contract::{Actor, Effect, ErrorBody, ErrorCode, FaultSource};
 
-use super::bind::KeyedCall;
+use super::bind::{Bound, KeyedCall};
 use super::claim::{Claimed, lease_of};
 use super::record::{Recorded, Verdict};
 use super::stop::Stop;
+use super::trail::Trail;
 use super::{Executor, store_fault};
-use crate::budget::{Call, Plan};
+use crate::budget::{Call, DrawnOn, Plan};
 use crate::ledger::{
     Claim, Lapse, Overdrawn, ReservationId, Reserve, ReserveAnswer, SpendChange, SpendEnd,
 };
@@ -22,16 +23,29 @@ pub(super) struct Spending {
 }
 
 impl Executor {
-    /// Plans the spending of a call; `None` if no budget covers its tool.
+    /// The budgets that a call draws on; `None` if no budget covers its tool. Their conditions are decided for the
+    /// arguments that the tool gets, also if an approver has narrowed them.
+    pub(super) fn drawn_on(&self, bound: &Bound, trail: &Trail) -> Result<Option<DrawnOn>, Stop> {
+        let allowed = &bound.allowed;
+        if !self.parts.budgets.covers(allowed.entry.name()) {
+            return Ok(None);
+        }
+        let value = bound.arguments.to_value();
+        let principal = allowed.named();
+        let facts = allowed.facts(&principal, Some(&bound.arguments), &value, trail);
+        Ok(Some(self.parts.budgets.drawn_on(&facts)?))
+    }
+
+    /// Plans the spending of a call; `None` if it draws on no budget, and no grant answered for it.
     pub(super) fn plan_spending(
         &self,
         claimed: &Claimed,
         proved_actor: &Actor,
         key: Option<&KeyedCall>,
+        drawn_on: Option<&DrawnOn>,
     ) -> Result<Option<Spending>, Stop> {
-        let budgets = &self.parts.budgets;
         let tool = claimed.entry.name();
-        if !budgets.covers(tool) {
+        if drawn_on.is_none() && claimed.granted.is_none() {
             return Ok(None);
         }
         let request = &claimed.ctx.request;
@@ -49,7 +63,14 @@ impl Executor {
             is_read: !effect.changes_something(),
             keys: &claimed.keys,
         };
-        let plan = Plan::of(&call, &budgets.current())?;
+        let plan = match drawn_on {
+            Some(drawn_on) => Plan::of(&call, drawn_on.iter())?,
+            None => None,
+        };
+        let plan = match &claimed.granted {
+            Some(fit) => Some(Plan::with_grant(plan, &fit.id, tool, &fit.draws)),
+            None => plan,
+        };
         let lapse = match effect {
             Effect::Write => Lapse::Release,
             Effect::External if key.is_some_and(|key| !key.is_own) => Lapse::ByClaim,

@@ -84,6 +84,8 @@ pub(super) struct Facts {
     pub(super) order: Option<NonZeroU32>,
     /// The conditional rules of the policy that hold for the call.
     pub(super) ruled: Vec<Ruled>,
+    /// The standing grant that answered in the user's place.
+    pub(super) grant_id: Option<Arc<str>>,
 }
 
 /// Maximum length of an unknown tool name in the record; a known one is no longer.
@@ -158,6 +160,7 @@ impl Executor {
                 links: Vec::new(),
                 order: None,
                 ruled: Vec::new(),
+                grant_id: None,
             },
         }
     }

@@ -17,6 +17,7 @@ mod documents;
 mod installation;
 mod keyring;
 mod log;
+mod outbox;
 mod paces;
 mod pots;
 mod texts;
@@ -58,6 +59,8 @@ struct Inner {
     /// Corpora in the order in which they were stored.
     corpora: Vec<Arc<Corpus>>,
     time: timekeeping::Kept,
+    /// Notices, oldest first.
+    outbox: Vec<outbox::Kept>,
 }
 
 struct Document {

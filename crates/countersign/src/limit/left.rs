@@ -7,7 +7,7 @@ use countersign_contract::ActorType;
 use super::cells::CellKey;
 use super::rate::Rate;
 use super::shared::{SharedPaces, unavailable};
-use super::{Attempt, Counted, LimitName, Limits};
+use super::{Attempt, Counted, Limit, LimitName, Limits};
 use crate::ledger::Paces;
 use crate::unavailable::Unavailable;
 
@@ -28,6 +28,8 @@ pub struct Left {
     pub per: Duration,
     /// Number of calls that may come now.
     pub left: u32,
+    /// True if only calls for which a condition holds are counted.
+    pub is_conditional: bool,
 }
 
 impl Limits {
@@ -40,28 +42,32 @@ impl Limits {
     ) -> Result<Vec<Left>, Unavailable> {
         let rules = self.rules();
         let mut left = Vec::new();
-        if let Some(rate) = rules.user {
+        for Limit { rate, when } in &rules.user {
+            let (name, when) = (LimitName::User, when.as_ref());
             let mut shared = SharedPaces::default();
             if let Some(rule) = rate.shared_rule() {
-                shared.add_of_user(LimitName::User, rule, attempt, &[]);
+                shared.add_of_user(name, rule, attempt, &[], when);
             }
-            let key = self.of_user(attempt.user_id);
-            left.push(
-                self.of(LimitName::User, rate, key, &shared, attempt, paces)
-                    .await?,
-            );
+            let key = self.of_user(attempt.user_id, when);
+            let found = self.of(name, *rate, key, &shared, attempt, paces).await?;
+            left.push(Left {
+                is_conditional: when.is_some(),
+                ..found
+            });
         }
         let is_person = attempt.proved_actor.kind == ActorType::User;
-        if let Some(rate) = rules.agent.filter(|_| !is_person) {
+        for Limit { rate, when } in rules.agent.iter().filter(|_| !is_person) {
+            let (name, when) = (LimitName::Agent, when.as_ref());
             let mut shared = SharedPaces::default();
             if let Some(rule) = rate.shared_rule() {
-                shared.add_agent(rule, attempt.proved_actor);
+                shared.add_agent(rule, attempt.proved_actor, when);
             }
-            let key = self.of_agent(attempt.proved_actor);
-            left.push(
-                self.of(LimitName::Agent, rate, key, &shared, attempt, paces)
-                    .await?,
-            );
+            let key = self.of_agent(attempt.proved_actor, when);
+            let found = self.of(name, *rate, key, &shared, attempt, paces).await?;
+            left.push(Left {
+                is_conditional: when.is_some(),
+                ..found
+            });
         }
         Ok(left)
     }
@@ -88,6 +94,7 @@ impl Limits {
             left.push(Left {
                 tools: Some(limit.tools.to_string()),
                 is_together: limit.counted == Counted::Together,
+                is_conditional: limit.when.is_some(),
                 ..found.await?
             });
         }
@@ -124,6 +131,7 @@ impl Limits {
             calls,
             per,
             left: rate.left(until_whole),
+            is_conditional: false,
         })
     }
 }

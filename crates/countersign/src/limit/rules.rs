@@ -11,8 +11,9 @@ use countersign_contract::{Actor, ActorType, ToolName};
 use super::cells::{CellKey, Cells};
 use super::rate::{Rate, whole_ms};
 use super::shared::{SharedPaces, unavailable};
-use super::{Admission, Attempt, LimitName, Limiter};
+use super::{Admission, Attempt, Known, LimitName, Limiter};
 use crate::BoxFuture;
+use crate::authorize::When;
 use crate::ledger::{PaceAnswer, Paces};
 use crate::pattern::ToolPattern;
 use crate::unavailable::Unavailable;
@@ -20,14 +21,29 @@ use crate::unavailable::Unavailable;
 /// The rate limits in force. A call has to satisfy every limit that covers it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitRules {
-    /// The limit of each user, over all tools.
-    pub user: Option<Rate>,
-    /// The limit of each agent or system, over all users and tools. A person who calls is counted as a user.
-    pub agent: Option<Rate>,
-    /// The limit of each session, over all tools.
-    pub session: Option<Rate>,
+    /// The limits of each user, over all tools.
+    pub user: Vec<Limit>,
+    /// The limits of each agent or system, over all users and tools. A person who calls is counted as a user.
+    pub agent: Vec<Limit>,
+    /// The limits of each session, over all tools.
+    pub session: Vec<Limit>,
     /// The limits of tools.
     pub tools: Vec<ToolLimit>,
+}
+
+/// A rate limit over all tools. No two of one list have the same condition, because they would share a count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    /// The rate.
+    pub rate: Rate,
+    /// The calls that it counts; `None` for all. Another condition is another count.
+    pub when: Option<When>,
+}
+
+impl From<Rate> for Limit {
+    fn from(rate: Rate) -> Self {
+        Self { rate, when: None }
+    }
 }
 
 /// The rate limit of a tool.
@@ -39,6 +55,8 @@ pub struct ToolLimit {
     pub rate: Rate,
     /// The callers that share the allowance.
     pub counted: Counted,
+    /// The calls that it counts; `None` for all. Another condition is another count.
+    pub when: Option<When>,
 }
 
 /// The callers that share the allowance of a tool.
@@ -60,7 +78,7 @@ pub enum Counted {
 /// use countersign::limit::{LimitRules, Limits, Rate};
 ///
 /// let rules = LimitRules {
-///     user: Some(Rate::new(60, Duration::from_mins(1))),
+///     user: vec![Rate::new(60, Duration::from_mins(1)).into()],
 ///     ..LimitRules::default()
 /// };
 /// let limits = Limits::new(rules);
@@ -105,67 +123,32 @@ impl Limits {
     /// others. Shared limits are left to the store.
     fn count(&self, attempt: &Attempt<'_>) -> Result<Taken, Admission> {
         let rules = self.rules.load();
-        let mut taken = Taken::default();
-        let mut refused: Option<(LimitName, Duration)> = None;
-        let mut take = |name, rate: Rate, key| {
-            let answer = self
-                .cells
-                .change(key, |cell| rate.take(cell, self.moment(attempt.now)));
-            match answer {
-                Ok(()) => taken.here.push((rate, key)),
-                Err(wait) if refused.is_none_or(|(_, longest)| wait > longest) => {
-                    refused = Some((name, wait));
-                }
-                Err(_) => {}
-            }
+        let mut tally = Tally {
+            limits: self,
+            attempt,
+            taken: Taken::default(),
+            refused: None,
+            undecided: None,
         };
-        let shared = &mut taken.shared;
-        let Attempt {
-            user_id,
-            proved_actor,
-            session_id,
-            tool,
+        tally.count_caller(&rules);
+        tally.count_session(&rules.session);
+        tally.count_tool(&rules.tools);
+        let Tally {
+            taken,
+            refused,
+            undecided,
             ..
-        } = attempt;
-        if let Some(rate) = rules.user {
-            let name = LimitName::User;
-            match rate.shared_rule() {
-                Some(rule) => shared.add_of_user(name, rule, attempt, &[]),
-                None => take(name, rate, self.of_user(user_id)),
-            }
-        }
-        let is_person = proved_actor.kind == ActorType::User;
-        if let Some(rate) = rules.agent.filter(|_| !is_person) {
-            let name = LimitName::Agent;
-            if let Some(rule) = rate.shared_rule() {
-                shared.add_agent(rule, proved_actor);
-            } else {
-                take(name, rate, self.of_agent(proved_actor));
-            }
-        }
-        if let (Some(rate), Some(session_id)) = (rules.session, session_id) {
-            let name = LimitName::Session;
-            let parts: [&[u8]; 2] = [b"session", session_id.as_bytes()];
-            match rate.shared_rule() {
-                Some(rule) => shared.add_of_user(name, rule, attempt, &parts),
-                None => take(name, rate, self.key(name, (user_id, session_id))),
-            }
-        }
-        for limit in rules.tools.iter().filter(|limit| limit.tools.matches(tool)) {
-            let name = LimitName::Tool;
-            match limit.rate.shared_rule() {
-                Some(rule) => shared.add_tool(rule, limit, attempt),
-                None => take(name, limit.rate, self.of_tool(limit, tool, user_id)),
-            }
-        }
-        let Some((limit, wait)) = refused else {
-            return Ok(taken);
+        } = tally;
+        let admission = match (undecided, refused) {
+            (None, None) => return Ok(taken),
+            (Some(limit), _) => Admission::Undecided { limit },
+            (None, Some((limit, wait))) => Admission::Limited {
+                limit,
+                retry_after_ms: whole_ms(wait),
+            },
         };
         self.put_back(&taken);
-        Err(Admission::Limited {
-            limit,
-            retry_after_ms: whole_ms(wait),
-        })
+        Err(admission)
     }
 
     /// Counts the call against the shared limits in the store.
@@ -216,12 +199,13 @@ impl Limits {
         whole_at.saturating_sub(self.moment(now))
     }
 
-    pub(super) fn of_user(&self, user_id: &str) -> CellKey {
-        self.key(LimitName::User, user_id)
+    pub(super) fn of_user(&self, user_id: &str, when: Option<&When>) -> CellKey {
+        self.key(LimitName::User, (user_id, when.map(When::source)))
     }
 
-    pub(super) fn of_agent(&self, actor: &Actor) -> CellKey {
-        self.key(LimitName::Agent, (actor.kind, &actor.id))
+    pub(super) fn of_agent(&self, actor: &Actor, when: Option<&When>) -> CellKey {
+        let of = (actor.kind, &actor.id, when.map(When::source));
+        self.key(LimitName::Agent, of)
     }
 
     pub(super) fn of_tool(&self, limit: &ToolLimit, tool: &ToolName, user_id: &str) -> CellKey {
@@ -229,11 +213,131 @@ impl Limits {
             Counted::Together => None,
             Counted::ForEachUser => Some(user_id),
         };
-        self.key(LimitName::Tool, (&limit.tools, tool.as_str(), user_id))
+        let when = limit.when.as_ref().map(When::source);
+        let of = (&limit.tools, tool.as_str(), user_id, when);
+        self.key(LimitName::Tool, of)
     }
 
     fn key(&self, name: LimitName, of: impl std::hash::Hash) -> CellKey {
         self.cells.key((name, of))
+    }
+}
+
+impl LimitRules {
+    /// The conditions of the limits that cover a tool.
+    fn conditions<'a>(&'a self, tool: &'a ToolName) -> impl Iterator<Item = &'a When> {
+        let all = [&self.user, &self.agent, &self.session];
+        let all = all.into_iter().flatten().map(|limit| &limit.when);
+        let tools = self.tools.iter().filter(|limit| limit.tools.matches(tool));
+        all.chain(tools.map(|limit| &limit.when)).flatten()
+    }
+}
+
+impl Known<'_> {
+    /// True if a limit with this condition counts the call; `None` if the condition cannot be decided.
+    fn is_due(&self, when: Option<&When>) -> Option<bool> {
+        let (facts, is_bound) = match self {
+            Self::Nothing => return Some(when.is_none()),
+            Self::Call(facts) => (facts, false),
+            Self::Arguments(facts) => (facts, true),
+        };
+        match when {
+            None => Some(!is_bound),
+            Some(when) if when.needs_arguments() == is_bound => when.holds(facts),
+            Some(_) => Some(false),
+        }
+    }
+}
+
+/// A call that is counted.
+struct Tally<'a> {
+    limits: &'a Limits,
+    attempt: &'a Attempt<'a>,
+    taken: Taken,
+    /// The limit with the longest wait.
+    refused: Option<(LimitName, Duration)>,
+    /// The first limit whose condition cannot be decided.
+    undecided: Option<LimitName>,
+}
+
+impl Tally<'_> {
+    fn count_caller(&mut self, rules: &LimitRules) {
+        let (limits, attempt) = (self.limits, self.attempt);
+        for Limit { rate, when } in &rules.user {
+            let (name, when) = (LimitName::User, when.as_ref());
+            if self.is_due(name, when) {
+                let shared = &mut self.taken.shared;
+                match rate.shared_rule() {
+                    Some(rule) => shared.add_of_user(name, rule, attempt, &[], when),
+                    None => self.take(name, *rate, limits.of_user(attempt.user_id, when)),
+                }
+            }
+        }
+        let actor = attempt.proved_actor;
+        let is_person = actor.kind == ActorType::User;
+        for Limit { rate, when } in rules.agent.iter().filter(|_| !is_person) {
+            let (name, when) = (LimitName::Agent, when.as_ref());
+            if self.is_due(name, when) {
+                match rate.shared_rule() {
+                    Some(rule) => self.taken.shared.add_agent(rule, actor, when),
+                    None => self.take(name, *rate, limits.of_agent(actor, when)),
+                }
+            }
+        }
+    }
+
+    fn count_session(&mut self, rates: &[Limit]) {
+        let (limits, attempt) = (self.limits, self.attempt);
+        let Some(session_id) = attempt.session_id else {
+            return;
+        };
+        let parts: [&[u8]; 2] = [b"session", session_id.as_bytes()];
+        for Limit { rate, when } in rates {
+            let (name, when) = (LimitName::Session, when.as_ref());
+            if self.is_due(name, when) {
+                let shared = &mut self.taken.shared;
+                if let Some(rule) = rate.shared_rule() {
+                    shared.add_of_user(name, rule, attempt, &parts, when);
+                } else {
+                    let of = (attempt.user_id, session_id, when.map(When::source));
+                    self.take(name, *rate, limits.key(name, of));
+                }
+            }
+        }
+    }
+
+    fn count_tool(&mut self, tools: &[ToolLimit]) {
+        let (limits, attempt) = (self.limits, self.attempt);
+        let (tool, user_id) = (attempt.tool, attempt.user_id);
+        for limit in tools.iter().filter(|limit| limit.tools.matches(tool)) {
+            let name = LimitName::Tool;
+            if self.is_due(name, limit.when.as_ref()) {
+                match limit.rate.shared_rule() {
+                    Some(rule) => self.taken.shared.add_tool(rule, limit, attempt),
+                    None => self.take(name, limit.rate, limits.of_tool(limit, tool, user_id)),
+                }
+            }
+        }
+    }
+
+    fn is_due(&mut self, name: LimitName, when: Option<&When>) -> bool {
+        let is_due = self.attempt.known.is_due(when);
+        if is_due.is_none() {
+            self.undecided.get_or_insert(name);
+        }
+        is_due == Some(true)
+    }
+
+    fn take(&mut self, name: LimitName, rate: Rate, key: CellKey) {
+        let now = self.limits.moment(self.attempt.now);
+        let cells = &self.limits.cells;
+        match cells.change(key, |cell| rate.take(cell, now)) {
+            Ok(()) => self.taken.here.push((rate, key)),
+            Err(wait) if self.refused.is_none_or(|(_, longest)| wait > longest) => {
+                self.refused = Some((name, wait));
+            }
+            Err(_) => {}
+        }
     }
 }
 
@@ -256,6 +360,11 @@ impl Limiter for Limits {
             Ok(taken) => Box::pin(self.count_shared(taken, paces)),
         }
     }
+
+    fn needs_arguments(&self, tool: &ToolName) -> bool {
+        let rules = self.rules.load();
+        rules.conditions(tool).any(When::needs_arguments)
+    }
 }
 
 #[cfg(test)]
@@ -271,6 +380,7 @@ mod tests {
             tools: ToolPattern::new(tools).unwrap(),
             rate: Rate::new(calls, MINUTE),
             counted,
+            when: None,
         }
     }
 
@@ -301,9 +411,11 @@ mod tests {
             session_id: Some(session).filter(|session| *session != "-"),
             tool: &ToolName::new(tool).unwrap(),
             now,
+            known: Known::Nothing,
         };
         match limits.count(&attempt) {
             Ok(_) | Err(Admission::Admitted) => None,
+            Err(Admission::Undecided { .. }) => Some("undecided"),
             Err(Admission::Limited { limit, .. }) => Some(limit.as_str()),
         }
     }
@@ -319,7 +431,7 @@ mod tests {
     /// Calls of one moment overtake each other; the whole burst is admitted all the same.
     #[test]
     fn a_call_that_was_overtaken_pays_for_nobody() {
-        let user = Some(Rate::new(2, MINUTE));
+        let user = vec![Rate::new(2, MINUTE).into()];
         let limits = Limits::new(LimitRules {
             user,
             ..LimitRules::default()
@@ -332,10 +444,10 @@ mod tests {
 
     #[test]
     fn each_limit_counts_what_it_is_about() {
-        let one = Some(Rate::new(1, MINUTE));
+        let one = || vec![Rate::new(1, MINUTE).into()];
         check(
             LimitRules {
-                user: one,
+                user: one(),
                 ..LimitRules::default()
             },
             &[
@@ -346,7 +458,7 @@ mod tests {
         );
         check(
             LimitRules {
-                agent: one,
+                agent: one(),
                 ..LimitRules::default()
             },
             &[
@@ -359,7 +471,7 @@ mod tests {
         );
         check(
             LimitRules {
-                session: one,
+                session: one(),
                 ..LimitRules::default()
             },
             &[
@@ -394,7 +506,7 @@ mod tests {
     #[test]
     fn a_refused_call_uses_nothing_up() {
         let rules = LimitRules {
-            user: Some(Rate::new(2, MINUTE)),
+            user: vec![Rate::new(2, MINUTE).into()],
             tools: vec![tool_limit("x.a", 1, Counted::Together)],
             ..LimitRules::default()
         };
@@ -413,7 +525,7 @@ mod tests {
     #[test]
     fn other_rules_keep_the_count() {
         let rules = |calls| LimitRules {
-            user: Some(Rate::new(calls, MINUTE)),
+            user: vec![Rate::new(calls, MINUTE).into()],
             ..LimitRules::default()
         };
         let limits = Limits::new(rules(2));

@@ -3,6 +3,7 @@
 use countersign_contract::{Actor, ActorType, Digest};
 
 use super::{Attempt, Counted, LimitName, ToolLimit};
+use crate::authorize::When;
 use crate::ledger::{self, Pace, PaceKey, PaceRule};
 use crate::unavailable::Unavailable;
 
@@ -15,8 +16,8 @@ pub(super) struct SharedPaces {
 
 impl SharedPaces {
     /// Adds a count that all users share.
-    pub(super) fn add(&mut self, name: LimitName, rule: PaceRule, parts: &[&[u8]]) {
-        self.add_key(name, rule, PaceKey::of(parts));
+    fn add(&mut self, name: LimitName, rule: PaceRule, parts: &[&[u8]], when: Option<&When>) {
+        self.add_key(name, rule, PaceKey::of(&conditional(parts, when)));
     }
 
     /// Adds a count of the call's user.
@@ -26,23 +27,24 @@ impl SharedPaces {
         rule: PaceRule,
         attempt: &Attempt<'_>,
         parts: &[&[u8]],
+        when: Option<&When>,
     ) {
-        self.add_key(name, rule, of_user(attempt, parts));
+        self.add_key(name, rule, of_user(attempt, &conditional(parts, when)));
     }
 
-    pub(super) fn add_agent(&mut self, rule: PaceRule, actor: &Actor) {
+    pub(super) fn add_agent(&mut self, rule: PaceRule, actor: &Actor, when: Option<&When>) {
         let parts: [&[u8]; 3] = [b"agent", kind(actor), actor.id.as_bytes()];
-        self.add(LimitName::Agent, rule, &parts);
+        self.add(LimitName::Agent, rule, &parts, when);
     }
 
     pub(super) fn add_tool(&mut self, rule: PaceRule, limit: &ToolLimit, attempt: &Attempt<'_>) {
         let tools = limit.tools.to_string();
         let tool = attempt.tool.as_str().as_bytes();
         let parts: [&[u8]; 3] = [b"tool", tools.as_bytes(), tool];
-        let name = LimitName::Tool;
+        let (name, when) = (LimitName::Tool, limit.when.as_ref());
         match limit.counted {
-            Counted::Together => self.add(name, rule, &parts),
-            Counted::ForEachUser => self.add_of_user(name, rule, attempt, &parts),
+            Counted::Together => self.add(name, rule, &parts, when),
+            Counted::ForEachUser => self.add_of_user(name, rule, attempt, &parts, when),
         }
     }
 
@@ -54,6 +56,13 @@ impl SharedPaces {
         self.names.push(name);
         self.paces.push(Pace { key, rule });
     }
+}
+
+/// The parts of a key, with the condition of the limit if it has one.
+fn conditional<'a>(parts: &[&'a [u8]], when: Option<&'a When>) -> Vec<&'a [u8]> {
+    let when = when.map(|when| [b"when".as_slice(), when.source().as_bytes()]);
+    let parts = parts.iter().copied();
+    parts.chain(when.into_iter().flatten()).collect()
 }
 
 /// The key of identical calls.
@@ -112,7 +121,7 @@ mod tests {
     use countersign_evidence::seal::UserKey;
 
     use super::*;
-    use crate::limit::Rate;
+    use crate::limit::{Known, Rate};
     use crate::pattern::ToolPattern;
 
     /// Every key that a call is counted under, as `user session` sends it.
@@ -130,18 +139,20 @@ mod tests {
             session_id,
             tool: &tool,
             now: Duration::ZERO,
+            known: Known::Nothing,
         };
         let rate = Rate::new(1, Duration::from_mins(1)).shared();
         let rule = rate.shared_rule().unwrap();
         let mut shared = SharedPaces::default();
-        shared.add_of_user(LimitName::User, rule, &attempt, &[]);
-        shared.add_agent(rule, &actor);
+        shared.add_of_user(LimitName::User, rule, &attempt, &[], None);
+        shared.add_agent(rule, &actor, None);
         for counted in [Counted::ForEachUser, Counted::Together] {
             let tools = ToolPattern::new("x.*").unwrap();
             let limit = ToolLimit {
                 tools,
                 rate,
                 counted,
+                when: None,
             };
             shared.add_tool(rule, &limit, &attempt);
         }

@@ -6,12 +6,13 @@ use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
-    CorpusId, Disposal, Disposed, DocumentKey, Documents, Draw, Durability, Entry, Erased, Error,
-    Forgotten, Head, Held, Hold, IndexEntry, Installation, Installations, Integration, Keyring,
-    Leaf, Log, LogQuery, LogRow, OpenDocument, OpenPlace, Pace, PaceAnswer, PaceKey, Paces,
-    Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
-    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
-    Timekeeping, Told, Vitals, WrappedKey,
+    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, Documents, Draw,
+    Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held, Hold, IndexEntry,
+    Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Look,
+    NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey, Paces, Passage, PotRow,
+    Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoreVitals,
+    StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Timekeeping, Told,
+    Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -259,6 +260,45 @@ impl Paces for Tampered {
         key: &'a PaceKey,
     ) -> BoxFuture<'a, Result<std::time::Duration, Error>> {
         self.inner.until_whole(key)
+    }
+}
+
+impl Outbox for Tampered {
+    fn keep_notices<'a>(&'a self, look: &'a Look) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        self.inner.keep_notices(look)
+    }
+
+    fn take_deliveries<'a>(
+        &'a self,
+        targets: &'a [String],
+        lease: std::time::Duration,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Delivery>, Error>> {
+        self.inner.take_deliveries(targets, lease, limit)
+    }
+
+    fn end_delivery<'a>(
+        &'a self,
+        delivery: &'a DeliveryId,
+        end: &'a DeliveryEnd,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        self.inner.end_delivery(delivery, end)
+    }
+
+    fn retry_deliveries<'a>(
+        &'a self,
+        target: &'a str,
+        give_up_after: std::time::Duration,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.inner.retry_deliveries(target, give_up_after)
+    }
+
+    fn notices(&self, limit: usize) -> BoxFuture<'_, Result<Vec<NoticeRow>, Error>> {
+        self.inner.notices(limit)
+    }
+
+    fn failed_deliveries(&self) -> BoxFuture<'_, Result<Vec<FailedDeliveries>, Error>> {
+        self.inner.failed_deliveries()
     }
 }
 

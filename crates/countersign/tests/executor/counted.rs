@@ -26,7 +26,7 @@ fn limited() -> World {
 
 fn one_a_minute() -> Arc<Limits> {
     Arc::new(Limits::new(LimitRules {
-        user: Some(Rate::new(1, Duration::from_hours(1))),
+        user: vec![Rate::new(1, Duration::from_hours(1)).into()],
         ..LimitRules::default()
     }))
 }

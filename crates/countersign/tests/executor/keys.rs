@@ -234,7 +234,7 @@ async fn a_refusal_leaves_the_key_alone() {
 #[tokio::test]
 async fn a_replay_comes_before_budget_and_confirmation() {
     let limits = Arc::new(Limits::new(LimitRules {
-        user: Some(Rate::new(2, Duration::from_mins(1))),
+        user: vec![Rate::new(2, Duration::from_mins(1)).into()],
         ..LimitRules::default()
     }));
     let world = World::of([Probe::write("pay.send").confirmed()], |b| {

@@ -113,7 +113,7 @@ async fn refusals() {
     ");
 
     let limits = Limits::new(LimitRules {
-        user: Some(Rate::new(1, Duration::from_secs(10))),
+        user: vec![Rate::new(1, Duration::from_secs(10)).into()],
         ..LimitRules::default()
     });
     let world = World::of([Probe::read("notes.list")], |builder| {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use countersign::authorize::{Clause, Facts, When as Condition};
 use countersign::contract::{Actor, ActorType, ErrorCode};
-use countersign::limit::{Breaker, Counted, LimitRules, Limits, Rate, Repeats, ToolLimit};
+use countersign::limit::{Breaker, Counted, Limit, LimitRules, Limits, Rate, Repeats, ToolLimit};
 use countersign::pattern::ToolPattern;
 use countersign::{BoxFuture, Principal, ToolError};
 use countersign_testkit::faulty::{FaultyStore, Op, When};
@@ -24,7 +25,7 @@ async fn a_used_up_allowance_says_when_to_come_back() {
 
 async fn check_used_up(rate: Rate) {
     let limits = Arc::new(Limits::new(LimitRules {
-        user: Some(rate),
+        user: vec![rate.into()],
         ..LimitRules::default()
     }));
     let world = World::of([Probe::read("sample.read")], |builder| {
@@ -63,6 +64,7 @@ fn tool_limit(rate: Rate) -> LimitRules {
         tools,
         rate,
         counted,
+        when: None,
     };
     LimitRules {
         tools: vec![limit],
@@ -99,7 +101,7 @@ async fn a_call_that_the_store_refuses_uses_nothing_up_here() {
     );
     for (user, tool) in [(two, one.shared()), (two.shared(), one)] {
         let limits = Arc::new(Limits::new(LimitRules {
-            user: Some(user),
+            user: vec![user.into()],
             ..tool_limit(tool)
         }));
         let probes = [Probe::read("sample.read"), Probe::read("x.y")];
@@ -147,7 +149,7 @@ async fn a_store_that_cannot_count_lets_nobody_in() {
             let is_failing = Arc::new(AtomicBool::new(true));
             let failing = is_failing.clone();
             let limits = Arc::new(Limits::new(LimitRules {
-                user: Some(Rate::new(1, Duration::from_mins(1))),
+                user: vec![Rate::new(1, Duration::from_mins(1)).into()],
                 ..tool_limit(Rate::new(2, Duration::from_mins(1)).shared())
             }));
             let world = World::made(
@@ -181,7 +183,7 @@ async fn a_store_that_cannot_count_lets_nobody_in() {
 #[tokio::test]
 async fn an_agent_is_limited_whomever_it_works_for() {
     let limits = Arc::new(Limits::new(LimitRules {
-        agent: Some(Rate::new(1, Duration::from_mins(1))),
+        agent: vec![Rate::new(1, Duration::from_mins(1)).into()],
         ..LimitRules::default()
     }));
     let world = World::of([Probe::read("sample.read")], |builder| {
@@ -210,7 +212,7 @@ async fn an_agent_that_names_others_is_limited_all_the_same() {
     let rate = Rate::new(1, Duration::from_mins(1));
     for rate in [rate, rate.shared()] {
         let limits = Arc::new(Limits::new(LimitRules {
-            agent: Some(rate),
+            agent: vec![rate.into()],
             ..LimitRules::default()
         }));
         let world = World::of([Probe::read("sample.read")], |builder| {
@@ -231,6 +233,44 @@ async fn an_agent_that_names_others_is_limited_all_the_same() {
             let reply = send(kind, id).await;
             check_error(&reply, "RATE_LIMITED", &json!({"limit": "agent"}));
         }
+    }
+}
+
+/// Holds for calls that have the argument `large`.
+struct IsLarge;
+
+impl Clause for IsLarge {
+    fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
+        Some(facts.arguments.get("large").is_some())
+    }
+}
+
+/// A limit that looks at the arguments counts a call once, and an answered repeat never.
+#[tokio::test]
+async fn a_limit_on_arguments_counts_no_repeat() {
+    let rate = Rate::new(2, Duration::from_mins(1));
+    for rate in [rate, rate.shared()] {
+        let limits = Arc::new(Limits::new(LimitRules {
+            user: vec![Limit {
+                rate,
+                when: Some(Condition::new("large", true, Arc::new(IsLarge))),
+            }],
+            ..LimitRules::default()
+        }));
+        let probe = Probe::write("pay.send");
+        let runs = probe.runs();
+        let world = World::of([probe], |builder| builder.limiter(limits));
+        let send = async |key: &str, arguments: Value| {
+            let envelope = json!({ "idempotency_key": key });
+            world.send("pay.send", &arguments, &envelope).await
+        };
+        for key in ["k1", "k1", "k2", "k1", "k2"] {
+            assert_eq!(send(key, json!({"large": 1})).await["ok"], true);
+        }
+        assert_eq!(send("k3", json!({})).await["ok"], true);
+        let reply = send("k4", json!({"large": 1})).await;
+        check_error(&reply, "RATE_LIMITED", &json!({"limit": "user"}));
+        runs.check(3);
     }
 }
 

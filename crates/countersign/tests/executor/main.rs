@@ -15,6 +15,8 @@ mod counted;
 mod dry_run;
 mod evidence;
 mod flow;
+mod grant_laws;
+mod grants;
 mod handlers;
 mod hostile;
 mod informed;

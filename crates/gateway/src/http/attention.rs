@@ -3,6 +3,7 @@
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use countersign::archive;
 use countersign::contract::Language;
 use http::HeaderMap;
 
@@ -37,6 +38,7 @@ impl From<AttentionError> for Refusal {
         match error {
             AttentionError::Questions(error) => error.into(),
             AttentionError::Claims(error) => error.into(),
+            AttentionError::Outbox(error) => archive::Error::from(error).into(),
         }
     }
 }

@@ -22,10 +22,18 @@ const PATHS: &str = include_str!("openapi/paths.json");
 const INTEROP: &str = include_str!("openapi/interop.json");
 
 /// Schemas that every answer refers to, by their names here.
-const SCHEMAS: [(&str, &str); 7] = [
+const SCHEMAS: [(&str, &str); 9] = [
     (
         "Approval",
         include_str!("../../../../contracts/approval.schema.json"),
+    ),
+    (
+        "Grant",
+        include_str!("../../../../contracts/grant.schema.json"),
+    ),
+    (
+        "NewGrant",
+        include_str!("../../../../contracts/new-grant.schema.json"),
     ),
     (
         "RequestEnvelope",

@@ -1,19 +1,21 @@
 //! `GET /v1/policy`: who may call what, as the policy in force says it; `GET /v1/policy/explain`: which line of which policy decided
-//! a recorded call.
+//! a recorded call; `GET /v1/policy/report`: what rules did, and what observed ones would have done.
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use countersign::archive;
 use countersign::contract::{ErrorCode, SnapshotId, ToolSpec};
 use http::HeaderMap;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::answer::{self, Refusal};
-use super::query::Options;
+use super::query::{self, Options};
 use super::{headers, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::policy::{Explanation, Review};
+use crate::policy::{Explanation, Review, RuleReport};
 
 #[derive(Serialize)]
 struct Shown<'p> {
@@ -85,4 +87,42 @@ pub(super) async fn explain(
         is_policy_kept: policy.is_some(),
         explanation,
     }))
+}
+
+/// Period of a report, if none is asked for.
+const REPORT_PERIOD: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Maximum number of calls that a report looks at.
+const REPORT_CALLS_MAX: usize = 20_000;
+
+/// What rules did since a time.
+#[derive(Serialize)]
+struct Reported {
+    since: Timestamp,
+    #[serde(flatten)]
+    report: RuleReport,
+}
+
+/// `GET /v1/policy/report`: counts the calls for which observed rules held, with `all=true` also those of enforced ones; for callers
+/// who may see what operators see.
+pub(super) async fn report(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let options = Options::read(query.as_deref(), ["since", "all"])?;
+    sight::operators_only(&caller)?;
+    let all = options.parsed("all", "true or false")?.unwrap_or(false);
+    let since = options.parsed("since", "a time such as 2026-11-15T12:00:00Z")?;
+    let executor = gateway.executor();
+    let since = match since {
+        Some(since) => since,
+        None => executor
+            .now()
+            .checked_sub(REPORT_PERIOD)
+            .map_err(|_| query::wrong("since", "a time after 1970"))?,
+    };
+    let report = RuleReport::of(&**executor.store(), since, REPORT_CALLS_MAX, all).await;
+    let report = report.map_err(archive::Error::from)?;
+    Ok(answer::json(&Reported { since, report }))
 }

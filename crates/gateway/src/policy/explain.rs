@@ -86,7 +86,10 @@ impl Policy {
     /// Explains the decision about a call. Without arguments, rules that need them are named and left open.
     pub fn explain(&self, facts: &Facts<'_>, has_arguments: bool) -> Explanation {
         let mut because = Vec::new();
-        if let Some((hint, ground)) = self.refusal(facts.principal, facts.tool) {
+        let refusal = self.refusal(facts.principal, facts.tool);
+        // A refusal that is only observed ends nothing.
+        let goes_on = refusal.is_none() || self.file.mode == Mode::Observe;
+        if let Some((hint, ground)) = refusal {
             let (line, entry) = self.entry_of(ground);
             because.push(Explained {
                 line,
@@ -94,7 +97,8 @@ impl Policy {
                 says: hint.to_string(),
                 ruling: Some(Ruling::Deny),
             });
-        } else {
+        }
+        if goes_on {
             because.extend(self.static_entries(facts.tool));
             because.extend(self.rule_entries(facts, has_arguments));
         }
@@ -115,6 +119,39 @@ impl Policy {
             decision,
             because,
         }
+    }
+
+    /// Decides a call as [`explain`](Self::explain) does, without saying why.
+    pub fn ruling(&self, facts: &Facts<'_>, has_arguments: bool) -> Ruling {
+        let of_tool = match facts.tool.behaviour.confirmation {
+            Confirmation::Never => Ruling::Allow,
+            Confirmation::Always | Confirmation::Terms(_) => Ruling::Confirm,
+        };
+        if self.file.mode == Mode::Observe {
+            return of_tool;
+        }
+        if self.refusal(facts.principal, facts.tool).is_some() {
+            return Ruling::Deny;
+        }
+        let name = facts.tool.name.as_str();
+        let entries = self.rules_of(name).filter(|rule| rule.confirm.is_some());
+        let entries = entries.map(|rule| {
+            if rule.four_eyes {
+                Ruling::FourEyes
+            } else {
+                Ruling::Confirm
+            }
+        });
+        let rules = self.rules.of_tool(name).filter(|rule| {
+            let is_open = !has_arguments && rule.is_due(Stage::Arguments);
+            rule.mode == Mode::Enforce && !is_open
+        });
+        let rules = rules.map(|rule| match rule.decide(facts) {
+            Ok(None) => Ruling::Allow,
+            Ok(Some(outcome)) => ruling(outcome),
+            Err(_) => Ruling::Deny,
+        });
+        entries.chain(rules).fold(of_tool, Ruling::max)
     }
 
     /// Line of the entry of a name: `[[rules]] large`, or only the name of a rule, as records have it.
@@ -245,11 +282,7 @@ impl Policy {
                     ),
                 }
             };
-            let ruling = outcome.map(|outcome| match outcome {
-                Outcome::Deny | Outcome::Failed => Ruling::Deny,
-                Outcome::Confirm => Ruling::Confirm,
-                Outcome::FourEyes => Ruling::FourEyes,
-            });
+            let ruling = outcome.map(ruling);
             let (says, ruling) = match (rule.mode, ruling) {
                 (Mode::Observe, Some(_)) => (format!("{says}; it is only observed"), None),
                 (Mode::Observe | Mode::Enforce, ruling) => (says, ruling),
@@ -262,6 +295,14 @@ impl Policy {
             }
         });
         entries.collect()
+    }
+}
+
+fn ruling(outcome: Outcome) -> Ruling {
+    match outcome {
+        Outcome::Deny | Outcome::Failed => Ruling::Deny,
+        Outcome::Confirm => Ruling::Confirm,
+        Outcome::FourEyes => Ruling::FourEyes,
     }
 }
 

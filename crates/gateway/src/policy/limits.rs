@@ -8,6 +8,13 @@
 //! calls = 10
 //! per = "1m"
 //! shared = true
+//! [[limits.tools."bank.transfer"]]
+//! calls = 60
+//! per = "1h"
+//! [[limits.tools."bank.transfer"]]
+//! calls = 3
+//! per = "1d"
+//! when = "args.total > 1000"
 //!
 //! [breaker]
 //! identical = 5
@@ -30,12 +37,16 @@
 //! Their meaning is explained in `docs/limits.md`; [`crate::limits`] puts them in force.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::ops::Deref;
 
-use serde::de::Error as _;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::counted::Written;
 use super::file::Name;
 use super::value::{Glob, Period};
 
@@ -43,18 +54,61 @@ use super::value::{Glob, Period};
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Limit for each user, over all tools.
-    pub user: Option<Rate>,
-    /// Limit for each agent, over all users and tools.
-    pub agent: Option<Rate>,
-    /// Limit for each session, over all tools.
-    pub session: Option<Rate>,
+    /// Limits for each user, over all tools.
+    pub user: Several<Rate>,
+    /// Limits for each agent, over all users and tools.
+    pub agent: Several<Rate>,
+    /// Limits for each session, over all tools.
+    pub session: Several<Rate>,
     /// Limits for tools, by name or pattern.
-    pub tools: BTreeMap<Glob, ToolRate>,
+    pub tools: BTreeMap<Glob, Several<ToolRate>>,
+}
+
+/// One table, or a list of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Several<T>(Vec<T>);
+
+impl<T> Default for Several<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Deref for Several<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMany<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
+            type Value = Several<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table, or a list of tables")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                let one = T::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Several(vec![one]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq)).map(Several)
+            }
+        }
+
+        deserializer.deserialize_any(OneOrMany(PhantomData))
+    }
 }
 
 /// A number of calls in a period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// Number of calls; all of them may come at once.
@@ -64,10 +118,13 @@ pub struct Rate {
     /// True if all processes that share the store count together; otherwise each process counts separately.
     #[serde(default)]
     pub shared: bool,
+    /// Condition of the calls that it counts; if left out, it counts all.
+    #[serde(default)]
+    pub when: Option<Written>,
 }
 
 /// A number of calls in a period, for each tool that the pattern matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRate {
     /// Number of calls; all of them may come at once.
@@ -80,16 +137,9 @@ pub struct ToolRate {
     /// True if all processes that share the store count together; otherwise each process counts separately.
     #[serde(default)]
     pub shared: bool,
-}
-
-impl ToolRate {
-    /// Returns the rate, without the callers that share it.
-    pub fn rate(self) -> Rate {
-        let Self {
-            calls, per, shared, ..
-        } = self;
-        Rate { calls, per, shared }
-    }
+    /// Condition of the calls that it counts; if left out, it counts all.
+    #[serde(default)]
+    pub when: Option<Written>,
 }
 
 /// Callers that share a tool's limit. The enum is exhaustive.
@@ -203,6 +253,9 @@ pub struct Spender {
     /// True if the amount is refunded instead of spent.
     #[serde(default)]
     pub refund: bool,
+    /// Condition of the calls that it applies to; if left out, it applies to all.
+    #[serde(default)]
+    pub when: Option<Written>,
 }
 
 /// Unit of amounts. The enum is exhaustive.

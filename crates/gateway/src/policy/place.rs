@@ -72,6 +72,14 @@ impl Places {
 }
 
 impl RulePlace {
+    /// The place of a condition that has no entry of its own.
+    pub(super) fn of(text: &str, when: &Spanned<String>) -> Self {
+        Self {
+            line: line_of(text, when.span().start),
+            when: Some(begin(text, when)),
+        }
+    }
+
     /// The mistake at a place of the condition.
     pub(super) fn mistake(&self, source: &str, offset: usize, message: String) -> PolicyError {
         let (line, column) = match self.when {

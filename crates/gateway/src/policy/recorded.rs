@@ -28,6 +28,17 @@ impl RecordedRule {
             .unwrap_or_default()
     }
 
+    /// What the rule did to the call; `None` if it was only observed.
+    pub fn ruling(&self) -> Option<Ruling> {
+        let ruling = match self.then.as_str() {
+            "confirm" => Ruling::Confirm,
+            "four_eyes" => Ruling::FourEyes,
+            // Also a rule that could not be decided.
+            _ => Ruling::Deny,
+        };
+        (!self.is_observed()).then_some(ruling)
+    }
+
     /// True if the rule was only observed.
     pub fn is_observed(&self) -> bool {
         self.mode.as_deref() == Some("observe")

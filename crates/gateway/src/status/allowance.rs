@@ -4,7 +4,7 @@ use countersign::Principal;
 use countersign::budget::BudgetLeft;
 use countersign::contract::ToolName;
 use countersign::ledger;
-use countersign::limit::{Attempt, Left};
+use countersign::limit::{Attempt, Known, Left};
 use countersign::unavailable::Unavailable;
 use countersign_evidence::seal::UserKey;
 use jiff::Timestamp;
@@ -30,6 +30,9 @@ pub struct LimitStatus {
     pub is_shared: bool,
     /// True if all users share it.
     pub is_together: bool,
+    /// True if it counts only calls for which its condition holds.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_conditional: bool,
 }
 
 /// Rest of a budget.
@@ -104,6 +107,7 @@ impl Gateway {
             session_id: None,
             tool,
             now: executor.clock().monotonic(),
+            known: Known::Nothing,
         };
         let store = &**executor.store();
         let mut told = Vec::new();
@@ -142,6 +146,7 @@ fn limit_status(left: &Left, tool: &ToolName) -> LimitStatus {
         left: left.left,
         is_shared: left.is_shared,
         is_together: left.is_together,
+        is_conditional: left.is_conditional,
     }
 }
 

@@ -99,7 +99,7 @@ impl Gateway {
     }
 
     /// The upstreams of the configuration, each as it was last seen. Nothing is asked for this.
-    pub(super) fn upstreams_status(&self) -> Vec<UpstreamStatus> {
+    pub(crate) fn upstreams_status(&self) -> Vec<UpstreamStatus> {
         let names = self.config_file().map(|file| file.upstreams());
         let names = names.unwrap_or_default().into_iter();
         names.map(|name| self.upstream_status(name)).collect()

@@ -1,4 +1,4 @@
-//! Conditions of rules: what they say, what they refuse to say, and what becomes of calls.
+//! Conditions of rules, limits and budgets: what they say, what they refuse to say, and what becomes of calls.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,7 +6,9 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod again;
 mod calls;
+mod counted;
 mod expressions;
 mod hostile;
 mod world;

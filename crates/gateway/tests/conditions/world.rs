@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::archive::{Archive, OpenedCall, SCOPE_OPEN};
 use countersign::clock::ManualClock;
 use countersign::contract::evidence::EvidenceRecord;
 use countersign::contract::{Behaviour, Effect, Input, RequestEnvelope, ToolName, ToolSpec};
@@ -12,6 +13,7 @@ use countersign::tool::{DynTool, Reply, ToolError};
 use countersign::vault::Vault;
 use countersign::{BoxFuture, CallContext, Catalog, Executor, Principal, ToolCall};
 use countersign_args::Arguments;
+use countersign_evidence::note::SigningKey;
 use countersign_evidence::seal::MasterKey;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use serde_json::{Value, json};
@@ -121,7 +123,9 @@ impl World {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
         let kms = Arc::new(MasterKey::from_bytes(&[7; 32]));
         let vault = Arc::new(Vault::new(store.clone(), kms, clock.clone(), ids.clone()));
-        let executor = Executor::builder(catalog)
+        let executor = policy
+            .controls()
+            .install(Executor::builder(catalog))
             .store(store.clone())
             .vault(vault)
             .clock(clock.clone())
@@ -149,13 +153,47 @@ impl World {
     }
 
     async fn send(&self, who: Principal, tool: &str, arguments: &str) -> Value {
-        // Records of one moment have no order.
-        self.clock.advance(Duration::from_secs(1));
-        let call = ToolCall::new(tool, arguments, who).envelope(RequestEnvelope {
+        let envelope = RequestEnvelope {
             session_id: Some("s_1".to_owned()),
             ..RequestEnvelope::default()
-        });
+        };
+        self.send_in(who, tool, arguments, envelope).await
+    }
+
+    /// A call with an envelope of its own.
+    pub(crate) async fn send_in(
+        &self,
+        who: Principal,
+        tool: &str,
+        arguments: &str,
+        envelope: RequestEnvelope,
+    ) -> Value {
+        // Records of one moment have no order.
+        self.clock.advance(Duration::from_secs(1));
+        let call = ToolCall::new(tool, arguments, who).envelope(envelope);
         serde_json::to_value(self.executor.execute(call).await).unwrap()
+    }
+
+    /// Every call of the log, opened, oldest first.
+    pub(crate) async fn opened(&self) -> Vec<OpenedCall> {
+        let query = LogQuery {
+            limit: 1000,
+            ..LogQuery::default()
+        };
+        let rows = self.store.records(&query).await.unwrap();
+        let calls = rows.iter().rev().filter(|row| row.request_id.is_some());
+        let ids: Vec<_> = calls.map(|row| row.id.clone()).collect();
+        let key = SigningKey::from_seed("example.com/log", &[3; 32]).unwrap();
+        let archive = Archive::new(
+            self.store.clone(),
+            self.executor.vault().clone(),
+            self.clock.clone(),
+            Arc::new(RandomIds::new(self.clock.clone())),
+            key.verifying_key(),
+        );
+        let by = Principal::user("op").scope(SCOPE_OPEN);
+        let opened = archive.open_many(&ids, &by, "a test", "policy_replay");
+        opened.await.unwrap()
     }
 
     /// The member `act` of the newest record.

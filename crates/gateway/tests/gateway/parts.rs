@@ -15,6 +15,7 @@ use countersign::{Catalog, Executor};
 use countersign_evidence::note::SigningKey;
 use countersign_evidence::seal::MasterKey;
 use countersign_gateway::identity::{ApiKeys, Identity};
+use countersign_gateway::policy::GrantConditions;
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::{Gateway, Settings};
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
@@ -166,7 +167,8 @@ impl Parts {
             .kms(Arc::new(MasterKey::from_bytes(&[7; 32])))
             .clock(self.clock())
             .ids(self.ids.clone())
-            .authorizer(identity.policy().clone());
+            .authorizer(identity.policy().clone())
+            .grant_language(Arc::new(GrantConditions));
         let executor = identity.policy().controls().install(builder).build();
         let key = SigningKey::from_seed("example.com/log", &[7; 32]).unwrap();
         // The executor's vault must forget an erased user.

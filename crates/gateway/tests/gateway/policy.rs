@@ -8,7 +8,7 @@ use countersign::authorize::{Authorizer as _, Verdict};
 use countersign::contract::{Actor, ActorType, Digest, ToolSpec};
 use countersign::sample::{AddNote, MemorySearch};
 use countersign::{Catalog, Principal};
-use countersign_gateway::policy::limits::{BudgetScope, Rate};
+use countersign_gateway::policy::limits::BudgetScope;
 use countersign_gateway::policy::{Keeper, LivePolicy, Policy, Reloaded};
 use insta::assert_snapshot;
 
@@ -204,10 +204,12 @@ fn the_example_is_read() {
     let scopes = ["tools:call", "notes:write", "admin", "orders:draft"];
     assert_eq!(policy.scopes(), scopes);
     let file = policy.file();
-    assert_eq!(file.limits.user.unwrap().calls.get(), 600);
-    assert_eq!(file.limits.tools["notes.add"].per.duration().as_secs(), 60);
-    let is_shared = |rate: Option<Rate>| rate.unwrap().shared;
-    assert!(is_shared(file.limits.user) && !is_shared(file.limits.agent));
+    assert_eq!(file.limits.user[0].calls.get(), 600);
+    assert_eq!(
+        file.limits.tools["notes.add"][0].per.duration().as_secs(),
+        60
+    );
+    assert!(file.limits.user[0].shared && !file.limits.agent[0].shared);
     assert_eq!(file.breaker.as_ref().unwrap().identical.get(), 5);
     let budget = &file.budgets[0];
     assert_eq!((&*budget.limit, &*budget.currency), ("500.00", "USD"));

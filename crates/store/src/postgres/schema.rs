@@ -67,6 +67,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "facet",
         sql: include_str!("../../migrations/postgres/0010_facet.sql"),
     },
+    Migration {
+        number: 11,
+        name: "notice",
+        sql: include_str!("../../migrations/postgres/0011_notice.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep the store's promises.

@@ -49,6 +49,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "facet",
         sql: include_str!("../../migrations/sqlite/0008_facet.sql"),
     },
+    Migration {
+        number: 9,
+        name: "notice",
+        sql: include_str!("../../migrations/sqlite/0009_notice.sql"),
+    },
 ];
 
 /// Applies the missing migrations and binds the file to its keys, in one transaction: a file of another

@@ -64,14 +64,14 @@ impl DynTool for Counter {
 }
 
 /// Processes that share a store.
-struct Processes {
+pub(super) struct Processes {
     executors: Vec<Executor>,
-    outside: Arc<AtomicU32>,
+    pub(super) outside: Arc<AtomicU32>,
     clock: Arc<ManualClock>,
 }
 
 impl Processes {
-    fn of(fresh: &Fresh, effect: Effect) -> Self {
+    pub(super) fn of(fresh: &Fresh, effect: Effect) -> Self {
         Self::made(fresh, effect, &Confirmation::Always)
     }
 
@@ -109,7 +109,7 @@ impl Processes {
         }
     }
 
-    fn nth(&self, n: usize) -> Executor {
+    pub(super) fn nth(&self, n: usize) -> Executor {
         let nth = self.executors.get(n % CALLERS);
         nth.expect("one of the processes").clone()
     }

@@ -16,7 +16,7 @@ use crate::backend::StoreName;
 use crate::config::secret;
 use crate::failure::Failure;
 use crate::rules::RuleOptions;
-use crate::{keys, policy, sign_in};
+use crate::{keys, notify, policy, sign_in};
 
 /// Looks at all of it.
 pub(super) fn look(loaded: &Loaded, tools: &[Arc<Entry>], findings: &mut Findings) {
@@ -31,6 +31,13 @@ pub(super) fn look(loaded: &Loaded, tools: &[Arc<Entry>], findings: &mut Finding
     }
     if let Err(error) = telemetry::check_filter(&config.telemetry.log) {
         findings.error(loaded.mistake("telemetry.log", error.to_string()));
+    }
+    if let Err(mistakes) = notify::targets(loaded) {
+        findings.errors(mistakes);
+    }
+    if !config.notify.is_empty() && config.server.public_url.is_none() {
+        let message = "links in notifications lead to the address that the server listens on, because there is no public_url";
+        findings.warn(loaded.mistake("server.public_url", message));
     }
     match policy::read(loaded) {
         Ok(policy) => {

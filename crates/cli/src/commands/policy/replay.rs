@@ -1,17 +1,14 @@
 //! `countersign policy replay`: recorded calls decided again under a draft, and what would change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
+use countersign::Catalog;
 use countersign::archive::OpenedCall;
-use countersign::authorize::Facts;
-use countersign::contract::{Actor, ErrorCode, SnapshotId};
+use countersign::contract::SnapshotId;
 use countersign::ledger::LogQuery;
-use countersign::{Catalog, Principal};
-use countersign_gateway::policy::{Explanation, Policy, RecordedRule};
-use jiff::Timestamp;
+use countersign_gateway::policy::{Explanation, Omitted, PastCall, Policy, Ruling};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::explain::line;
 use crate::answer::{write_json, write_table};
@@ -28,8 +25,8 @@ use crate::{catalog, policy};
 
 /// Decide recorded calls again under a draft of a policy, and list what would change
 ///
-/// Each call is decided twice, under the policy in force and under the draft, with its arguments, caller, session and time.
-/// Scopes are not recorded: a caller counts as holding every scope that the policy in force names. Nothing is called; that
+/// Each call is decided under the draft, with its arguments, caller, session and time, and compared with what the record says
+/// was decided. Scopes are not recorded: a caller counts as holding every scope that the policy of that time names. Nothing is called; that
 /// the calls were opened is recorded in the log. Exit code 1 where something would change.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -80,7 +77,7 @@ struct Change {
     evidence: SnapshotId,
     at: String,
     tool: String,
-    now: &'static str,
+    recorded: &'static str,
     draft: &'static str,
     because: String,
 }
@@ -135,21 +132,23 @@ impl Operation for Asked {
             (catalog::declared(place.loaded())?, current)
         };
         policy::fits(&draft, &catalog).map_err(wrong)?;
-        let decider = Decider {
+        let mut decider = Decider {
+            place,
             catalog,
             current,
             draft,
             path: self.path.clone(),
+            kept: HashMap::new(),
         };
         let mut journal = Journal::start(place)?;
-        let outcome = self.decide(place, &decider);
+        let outcome = self.decide(place, &mut decider);
         journal.sign(place)?;
         write(terminal, &outcome?)
     }
 }
 
 impl Asked {
-    fn decide(&self, place: &Place, decider: &Decider) -> Result<Outcome, Failure> {
+    fn decide(&self, place: &Place, decider: &mut Decider<'_>) -> Result<Outcome, Failure> {
         let store = place.store();
         // A record of a plain read may still wait for its batch.
         place
@@ -183,97 +182,86 @@ impl Asked {
     }
 }
 
-struct Decider {
+struct Decider<'a> {
+    place: &'a Place,
     catalog: Catalog,
     current: Policy,
     draft: Policy,
     path: PathBuf,
+    /// Policies of records, by their names.
+    kept: HashMap<String, Option<Policy>>,
 }
 
-impl Decider {
-    fn decide(&self, call: &OpenedCall, outcome: &mut Outcome) {
-        match self.both(call) {
-            Ok((now, draft)) => {
-                outcome.decided += 1;
-                if now.decision != draft.decision {
-                    outcome.changed += 1;
-                    if outcome.changes.len() < LISTED_MAX {
-                        outcome.changes.push(self.change(call, &now, &draft));
-                    }
-                }
+impl Decider<'_> {
+    fn decide(&mut self, call: &OpenedCall, outcome: &mut Outcome) {
+        let Some(tool) = &call.record.tool else {
+            return;
+        };
+        let Some(entry) = self.catalog.get(&tool.name) else {
+            *outcome.left_out.entry("no_such_tool").or_default() += 1;
+            return;
+        };
+        self.look_up(call);
+        let policy = self.policy_of(call);
+        let past = match PastCall::of(call, &entry, policy) {
+            Ok(past) => past,
+            Err(Omitted::NoCall) => return,
+            Err(Omitted::NotKept) => {
+                *outcome.left_out.entry("not_kept").or_default() += 1;
+                return;
             }
-            Err(Some(why)) => *outcome.left_out.entry(why).or_default() += 1,
-            // A record of a call that has no decision of its own.
-            Err(None) => {}
+            Err(Omitted::RefusedForTheCaller) => {
+                *outcome
+                    .left_out
+                    .entry("refused_for_the_caller")
+                    .or_default() += 1;
+                return;
+            }
+        };
+        outcome.decided += 1;
+        let recorded = past.recorded(policy);
+        if recorded != past.under(&self.draft) {
+            outcome.changed += 1;
+            if outcome.changes.len() < LISTED_MAX {
+                let draft = past.explain(&self.draft);
+                outcome.changes.push(self.change(call, recorded, &draft));
+            }
         }
     }
 
-    /// The decisions under both policies, or why there are none.
-    fn both(&self, call: &OpenedCall) -> Result<(Explanation, Explanation), Option<&'static str>> {
-        let record = &call.record;
-        let (Some(reply), Some(tool)) = (&record.reply, &record.tool) else {
-            return Err(None);
+    /// Finds the policy that decided a call, once for all calls that name it.
+    fn look_up(&mut self, call: &OpenedCall) {
+        let Some(revision) = &call.record.policy_revision else {
+            return;
         };
-        let payload = call.payload.as_deref().ok_or(Some("not_kept"))?;
-        let entry = self.catalog.get(&tool.name).ok_or(Some("no_such_tool"))?;
-        let is_refused = matches!(
-            reply.code,
-            Some(ErrorCode::Forbidden | ErrorCode::Unauthorized)
-        );
-        // Whether a scope was missing is not recorded.
-        if is_refused && RecordedRule::all(record).is_empty() {
-            return Err(Some("refused_for_the_caller"));
+        if !self.kept.contains_key(revision) {
+            let free = Policy::allow_all();
+            let kept = if **free.revision() == **revision {
+                Some(free)
+            } else {
+                // One that this program does not read any more is as good as lost.
+                let kept = policy::kept(&self.place.folder, revision).ok().flatten();
+                kept.map(|(policy, _)| policy)
+            };
+            self.kept.insert(revision.clone(), kept);
         }
-        let arguments = payload.arguments.as_ref();
-        let arguments = arguments.and_then(|arguments| arguments.value().ok());
-        let actor = payload.actor.clone().or_else(|| {
-            let actor = record.actor.as_ref()?;
-            Some(Actor {
-                kind: actor.kind,
-                id: actor.id.clone(),
-            })
-        });
-        let actor = actor.ok_or(Some("not_kept"))?;
-        let principal = self.principal(actor, &payload.user_id);
-        let at: Timestamp = record.at.parse().map_err(|_| Some("not_kept"))?;
-        let facts = Facts {
-            principal: &principal,
-            user_id: Some(&principal.user_id),
-            tool: entry.spec(),
-            upstream: entry.tool().upstream(),
-            now: at,
-            session_id: payload.session_id.as_deref(),
-            currency: payload.currency.as_deref(),
-            dry_run: record.dry_run,
-            arguments: arguments.as_ref().unwrap_or(&Value::Null),
-            is_exact: true,
-        };
-        let has_arguments = arguments.is_some();
-        Ok((
-            self.current.explain(&facts, has_arguments),
-            self.draft.explain(&facts, has_arguments),
-        ))
     }
 
-    fn principal(&self, actor: Actor, user_id: &str) -> Principal {
-        let nobody = Principal::without_user(actor.clone());
-        let principal = if nobody.user_id == user_id {
-            nobody
-        } else {
-            Principal::new(actor, user_id)
-        };
-        let scopes = self.current.scopes().into_iter();
-        scopes.fold(principal, Principal::scope)
+    /// The policy that decided a call; the one in force if that one is not kept.
+    fn policy_of(&self, call: &OpenedCall) -> &Policy {
+        let revision = call.record.policy_revision.as_ref();
+        let kept = revision.and_then(|revision| self.kept.get(revision)?.as_ref());
+        kept.unwrap_or(&self.current)
     }
 
-    fn change(&self, call: &OpenedCall, now: &Explanation, draft: &Explanation) -> Change {
+    fn change(&self, call: &OpenedCall, recorded: Ruling, draft: &Explanation) -> Change {
         let because = draft.because.first();
         let because = because.map(|entry| line(entry, Some(&self.path)));
         Change {
             evidence: call.record.id.clone(),
             at: call.record.at.clone(),
             tool: draft.tool.clone(),
-            now: now.decision.as_str(),
+            recorded: recorded.as_str(),
             draft: draft.decision.as_str(),
             because: because.unwrap_or_default(),
         }
@@ -290,12 +278,12 @@ fn write(terminal: &mut Terminal, outcome: &Outcome) -> Result<Exit, Failure> {
         write_json(terminal, outcome)?;
         return Ok(exit);
     }
-    let mut table = Table::new(["AT", "TOOL", "NOW", "DRAFT", "BECAUSE", "EVIDENCE"]);
+    let mut table = Table::new(["AT", "TOOL", "RECORDED", "DRAFT", "BECAUSE", "EVIDENCE"]);
     for change in &outcome.changes {
         table.row([
             &change.at,
             &change.tool,
-            change.now,
+            change.recorded,
             change.draft,
             &change.because,
             change.evidence.as_str(),

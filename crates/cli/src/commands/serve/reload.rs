@@ -12,6 +12,7 @@ use countersign_config::sections::PolicySource;
 use countersign_config::{Change, Loaded, Mistake, Mistakes};
 use countersign_gateway::Gateway;
 use countersign_gateway::config_file::{ConfigFile, ConfigRefusal, InForce};
+use countersign_gateway::notify::Target;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::telemetry::{self, LogFilter};
@@ -26,7 +27,7 @@ use crate::config::Texts;
 use crate::config::parts::offer_rules;
 use crate::failure::Failure;
 use crate::place::{Place, store_failed};
-use crate::policy;
+use crate::{notify, policy};
 
 /// Poll interval of the configuration file.
 const POLL: Duration = Duration::from_secs(2);
@@ -76,6 +77,7 @@ struct Next {
     loaded: Loaded,
     assembled: Assembled,
     policy: Policy,
+    notify: Vec<Target>,
 }
 
 impl Reload {
@@ -182,6 +184,7 @@ impl Reload {
             loaded,
             assembled,
             policy,
+            notify,
         } = next;
         let loaded = Arc::new(loaded);
         let parts = &self.parts;
@@ -215,6 +218,9 @@ impl Reload {
             self.following = self.upstreams.follow(parts.gateway.executor().catalog());
         }
         parts.gateway.catalog_view().replace(offer_rules(new));
+        if old.notify != new.notify || why == Why::Asked {
+            parts.gateway.set_notify(notify);
+        }
         if old.telemetry.log != new.telemetry.log
             && let Err(error) = parts.filter.set(&new.telemetry.log)
         {
@@ -279,10 +285,12 @@ fn check(
     let policy = policy.map_err(|error| Mistakes(vec![policy::mistake(&loaded, &error)]))?;
     telemetry::check_filter(&loaded.config().telemetry.log)
         .map_err(|error| Mistakes(vec![loaded.mistake("telemetry.log", error.to_string())]))?;
+    let notify = notify::targets(&loaded)?;
     Ok(Next {
         loaded,
         assembled,
         policy,
+        notify,
     })
 }
 

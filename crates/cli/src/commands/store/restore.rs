@@ -33,7 +33,8 @@ use judge::Judgement;
 /// - The store is gone, and no signed record is missing in the backup: the log continues.
 ///
 /// - The store is gone, and signed records are missing in the backup: the command refuses. With --accept-loss it
-///   starts a new log. The first record of the new log names the old one. All API keys and open approvals end.
+///   starts a new log. The first record of the new log names the old one. All API keys,
+///   open approvals and grants end.
 ///
 /// Without FILE, the command checks a store that you restored by other means, such as `pg_restore`.
 #[derive(Debug, clap::Args)]
@@ -191,7 +192,7 @@ const OLD_FOLDER: &str = "note: if the backup came from another folder, never st
 const NEW_LOG_TASKS: [&str; 4] = [
     "let your callers compare before they retry: idempotency keys used after the backup are unknown, so a repeated call would run a second time",
     "erase and hold again the users whose erasures and holds you know of: those after the backup are lost",
-    "create new API keys with `countersign keys create`: all old keys and open approvals have ended",
+    "create new API keys with `countersign keys create`: all old keys, open approvals and grants have ended",
     "give the new log.pub to everyone who verifies your log",
 ];
 

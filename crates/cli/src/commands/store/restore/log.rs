@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use countersign::approve;
 use countersign::contract::{RecordKind, Retention};
 use countersign::ledger::{Entry, Installation};
 use countersign::scribe::Act;
+use countersign::{approve, grant};
 use countersign_gateway::identity::API_KEYS;
 use serde_json::{Value, json};
 
@@ -102,8 +102,8 @@ fn begin_log(
         is_copy: false,
         ..installation.clone()
     };
-    // A key that was revoked and an approval that was used since the backup would count again.
-    let forgotten = [API_KEYS, approve::COLLECTION];
+    // A key or a grant that was revoked and an approval that was used since the backup would count again.
+    let forgotten = [API_KEYS, approve::COLLECTION, grant::COLLECTION];
     let store = place.store();
     let begun = store.begin_log(installation, to, &forgotten, act(place, about));
     is_done(place.runtime.block_on(begun).map_err(store_failed)?)

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use countersign::approve;
 use countersign::ledger::Keyring;
+use countersign::{approve, grant};
 use countersign_evidence::seal::Kms;
 use countersign_gateway::identity::{API_KEYS, FLAGS};
 use countersign_store::sqlite::PutBack;
@@ -60,9 +60,10 @@ pub(super) fn put_back(newer: &Place, backup: &Place, file: &Path) -> Result<How
     })
 }
 
-/// True for documents about permissions, flags and approvals: they stay as new as the log.
+/// True for documents about permissions, flags, approvals and grants: they stay as new as the log.
 fn is_ours(collection: &str) -> bool {
-    collection == API_KEYS || collection == FLAGS || collection == approve::COLLECTION
+    let ours = [API_KEYS, FLAGS, approve::COLLECTION, grant::COLLECTION];
+    ours.contains(&collection)
 }
 
 /// Users of the backup whose key is gone, or another one: they were erased since.

@@ -1,0 +1,42 @@
+//! The language of a policy's conditions, for standing grants: what an operator writes in a rule, a user writes in a grant.
+
+use countersign::authorize::{Clause, Facts};
+use countersign::contract::ToolSpec;
+use countersign::grant::{Language, Wrong};
+
+use super::condition::{self, Condition};
+
+/// Conditions of grants, in the language of the rules.
+///
+/// # Example
+///
+/// ```
+/// use countersign::grant::Language as _;
+/// use countersign_gateway::policy::GrantConditions;
+///
+/// assert!(GrantConditions.read("args.total < 100", &[]).is_ok());
+/// assert_eq!(GrantConditions.read("args.total <", &[]).err().map(|wrong| wrong.offset), Some(12));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct GrantConditions;
+
+impl Language for GrantConditions {
+    fn read(&self, text: &str, tools: &[&ToolSpec]) -> Result<Box<dyn Clause>, Wrong> {
+        let condition = Condition::parse(text).map_err(told)?;
+        condition.check(tools).map_err(told)?;
+        Ok(Box::new(condition))
+    }
+}
+
+impl Clause for Condition {
+    fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
+        Condition::holds(self, facts).ok()
+    }
+}
+
+fn told(wrong: condition::Wrong) -> Wrong {
+    Wrong {
+        offset: wrong.offset,
+        message: wrong.message,
+    }
+}
