@@ -1,12 +1,14 @@
 //! One connection to an MCP server: a session over HTTP, or a child.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use countersign::CallContext;
 use countersign::dialogue::{Answers, Dialogue, Left, Questions};
 use countersign::progress::Progress;
+use countersign_contract::Digest;
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode,
@@ -47,6 +49,8 @@ pub(super) struct Connection {
     /// Calls that are on their way.
     calls: AtomicUsize,
     used: Mutex<Instant>,
+    /// Digests of the definitions that the server listed when the connection was opened, by name.
+    listed: OnceLock<BTreeMap<String, Digest>>,
 }
 
 /// The caller's side of a connection.
@@ -208,6 +212,7 @@ impl Connection {
             child: Mutex::new(child),
             calls: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
+            listed: OnceLock::new(),
         }
     }
 
@@ -217,6 +222,21 @@ impl Connection {
     }
 
     /// The secrets that the server knows from us: nothing that it says repeats them.
+    /// Has the server list its tools, once: a child that was started anew may be another program by now.
+    pub(super) async fn look(&self) -> Result<(), Trouble> {
+        let listed = self.list().await?;
+        let digests = listed.iter().map(|own| (own.name.clone(), own.digest()));
+        // A second look changes nothing.
+        let _first = self.listed.set(digests.collect());
+        Ok(())
+    }
+
+    /// True if the server listed another definition of this tool when the connection was opened.
+    pub(super) fn has_other(&self, tool: &str, digest: &Digest) -> bool {
+        let listed = self.listed.get().and_then(|all| all.get(tool));
+        listed.is_some_and(|own| own != digest)
+    }
+
     pub(super) fn set_secrets(&self, secrets: &[Secret]) {
         self.secrets.set(secrets);
     }

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::fault;
 use super::reach::NoConnection;
-use super::server::Server;
+use super::server::{Approved, Server};
 use super::trouble::Trouble;
 use crate::http::auth::Credentials;
 use crate::http::breaker::Pass;
@@ -16,8 +16,8 @@ use crate::http::breaker::Pass;
 /// A call, with its parameters.
 pub(super) struct Sending<'s> {
     pub(super) ctx: &'s CallContext,
-    /// Name at the server.
-    pub(super) tool: &'s str,
+    /// The approved definition.
+    pub(super) approved: &'s Approved,
     pub(super) arguments: JsonObject,
     pub(super) meta: JsonObject,
     /// True if the server may get the call more than once.
@@ -114,9 +114,16 @@ impl Server {
             let opened = open.unwrap_or(Err(NoConnection::Trouble(Trouble::Full)))?;
             let connection;
             (connection, *sent) = opened;
+            if connection.has_other(&sending.approved.definition.name, &sending.approved.digest) {
+                // The task that follows the server looks again at once, and tells the operator.
+                self.changed.notify_one();
+                let approved = sending.approved;
+                return Err(NoConnection::Told(self.quarantined(&approved.name)));
+            }
             let (arguments, meta) = (sending.arguments.clone(), sending.meta.clone());
             let limit = limit.min(TIMER_MAX);
-            let call = connection.call(sending.ctx, sending.tool, arguments, meta, limit);
+            let tool = &sending.approved.definition.name;
+            let call = connection.call(sending.ctx, tool, arguments, meta, limit);
             Ok(call.await?)
         };
         let answer: Result<_, NoConnection> = answer.await;

@@ -6,8 +6,9 @@ use rmcp::model::{CallToolResult, JsonObject};
 use serde_json::Value;
 
 use super::answer::text_of;
-use super::definition::{Definition, tool_name};
+use super::definition::tool_name;
 use super::pins::Pin;
+use super::server::Approved;
 use crate::http::answer::Reader;
 use crate::http::reconcile::{KEY, found_in};
 use crate::http::tool::ToolFault;
@@ -17,7 +18,7 @@ use crate::scrub;
 /// The look-up of a tool.
 pub(super) struct Lookup {
     /// The tool that is asked, as it was approved.
-    pub(super) definition: Definition,
+    pub(super) approved: Approved,
     arguments: Vec<(String, Written)>,
     found: String,
 }
@@ -84,7 +85,7 @@ impl Lookup {
             written.push((name.clone(), own));
         }
         Ok(Some(Self {
-            definition: definition.clone(),
+            approved: Approved::new(&*definition.name, definition),
             arguments: written,
             found: found.clone(),
         }))

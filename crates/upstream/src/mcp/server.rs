@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use countersign::ToolError;
+use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 use countersign_contract::Digest;
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio::time::{Instant, timeout};
@@ -20,6 +22,7 @@ use super::trouble::Trouble;
 use crate::http::ServiceError;
 use crate::http::breaker::Breaker;
 use crate::manifest::{Trust, Upstream};
+use crate::words::Say;
 
 /// An MCP server whose tools are called. Its tools share its connections.
 pub struct Server {
@@ -231,6 +234,22 @@ impl Server {
         connection.subscribe().await
     }
 
+    /// The error of a call to a tool whose definition is not the approved one any more. Nothing was sent.
+    pub(super) fn quarantined(&self, tool: &str) -> ToolError {
+        let upstream = self.name().to_owned();
+        let hint = Say::Approve {
+            upstream: upstream.clone(),
+        };
+        let tool = tool.to_owned();
+        refused(Say::Quarantined { tool, upstream }, hint)
+    }
+
+    /// The error of a call to a tool that the server does not list any more. Nothing was sent.
+    pub(super) fn unlisted(&self, tool: &str) -> ToolError {
+        let (tool, upstream) = (tool.to_owned(), self.name().to_owned());
+        refused(Say::Unlisted { tool, upstream }, Say::OperatorMends)
+    }
+
     /// Compares a tool's definition with the last list of the server.
     pub(super) fn standing(&self, definition: &Definition) -> Standing {
         let seen = self.seen();
@@ -364,4 +383,29 @@ impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Server").field(&self.entry.name).finish()
     }
+}
+
+/// An approved definition, with the name that callers know the tool by.
+#[derive(Debug)]
+pub(super) struct Approved {
+    pub(super) name: String,
+    pub(super) definition: Definition,
+    pub(super) digest: Digest,
+}
+
+impl Approved {
+    pub(super) fn new(name: impl Into<String>, definition: &Definition) -> Self {
+        Self {
+            name: name.into(),
+            digest: definition.digest(),
+            definition: definition.clone(),
+        }
+    }
+}
+
+/// A refusal before anything was sent, which only an operator can mend.
+fn refused(say: Say, hint: Say) -> ToolError {
+    let mut body = ErrorBody::new(ErrorCode::UpstreamError, say).source(FaultSource::Gateway);
+    body.details.retryable = false;
+    ToolError::from(body.hint(hint)).without_effect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign::contract::{ErrorBody, ErrorCode, FaultSource, Source, ToolSpec};
+use countersign::contract::{Source, ToolSpec};
 use countersign::{
     Arguments, BoxFuture, CallContext, DryRun, DynTool, Reconciled, Reply, ToolError,
 };
@@ -16,7 +16,7 @@ use super::definition::Definition;
 use super::exchange::{Sending, TIMER_MAX};
 use super::pins::Pin;
 use super::reconcile::Lookup;
-use super::server::{Server, Standing};
+use super::server::{Approved, Server, Standing};
 use super::trouble::Trouble;
 use super::{DEADLINE, VENDOR};
 use super::{answer, digits, fault};
@@ -33,7 +33,7 @@ use crate::words::Say;
 pub struct McpTool {
     pub(super) spec: ToolSpec,
     pub(super) server: Arc<Server>,
-    definition: Definition,
+    approved: Approved,
     pin: Digest,
     plan: Plan,
     pub(super) faults: Faults,
@@ -75,7 +75,7 @@ impl McpTool {
                 DryRunRule::Simulate => DryRun::Simulate,
             },
             chooses: entry.response.as_ref().is_some_and(|it| it.select_by_model),
-            definition: definition.clone(),
+            approved: Approved::new(name(), definition),
             pin: pin.digest,
             server,
         })
@@ -86,14 +86,14 @@ impl McpTool {
         // What cannot be asked for is refused before anything is sent.
         let chosen = chosen_by_model(self.chooses, arguments)?;
         self.compare(ctx).await?;
-        self.check_standing(self.spec.name.as_str(), &self.definition)?;
+        self.check_standing(&self.approved)?;
         let mut meta = self.meta(ctx);
         if let Some(key) = ctx.downstream_key() {
             meta.insert(format!("{VENDOR}idempotency_key"), key.into());
         }
         let sending = Sending {
             ctx,
-            tool: &self.definition.name,
+            approved: &self.approved,
             arguments: self.values(ctx, arguments)?,
             meta,
             is_repeatable: declare::is_repeatable(&self.spec, ctx),
@@ -132,13 +132,13 @@ impl McpTool {
             return Ok(Reconciled::Unknown);
         };
         self.compare(ctx).await?;
-        self.check_standing(&lookup.definition.name, &lookup.definition)?;
+        self.check_standing(&lookup.approved)?;
         let Some(asked) = lookup.arguments(ctx, &self.values(ctx, arguments)?) else {
             return Ok(Reconciled::Unknown);
         };
         let sending = Sending {
             ctx,
-            tool: &lookup.definition.name,
+            approved: &lookup.approved,
             arguments: asked,
             meta: self.meta(ctx),
             is_repeatable: true,
@@ -165,21 +165,12 @@ impl McpTool {
     }
 
     /// Refuses a call to a tool that is not the approved one any more.
-    fn check_standing(&self, name: &str, definition: &Definition) -> Result<(), ToolError> {
-        let (tool, upstream) = (name.to_owned(), self.server.name().to_owned());
-        let (say, hint) = match self.server.standing(definition) {
-            Standing::Approved => return Ok(()),
-            Standing::Changed => {
-                let hint = Say::Approve {
-                    upstream: upstream.clone(),
-                };
-                (Say::Quarantined { tool, upstream }, hint)
-            }
-            Standing::Unlisted => (Say::Unlisted { tool, upstream }, Say::OperatorMends),
-        };
-        let mut body = ErrorBody::new(ErrorCode::UpstreamError, say).source(FaultSource::Gateway);
-        body.details.retryable = false;
-        Err(ToolError::from(body.hint(hint)).without_effect())
+    fn check_standing(&self, approved: &Approved) -> Result<(), ToolError> {
+        match self.server.standing(&approved.definition) {
+            Standing::Approved => Ok(()),
+            Standing::Changed => Err(self.server.quarantined(&approved.name)),
+            Standing::Unlisted => Err(self.server.unlisted(&approved.name)),
+        }
     }
 
     /// Builds the `_meta` member of a call: its trace, request id, deadline and dry run.
