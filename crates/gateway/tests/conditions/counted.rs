@@ -141,7 +141,7 @@ async fn a_budget_counts_the_calls_for_which_its_condition_holds() {
       null,
       "the budget euros has 40.00 EUR left, which is not enough",
       null,
-      "the budget other is in CHF, but the call has another currency"
+      "the budget other is in CHF, but the call uses another currency"
     ]
     "#);
 }
@@ -174,7 +174,17 @@ fn mistakes_have_their_place_in_the_file() {
         told(&format!("{same}{same}")),
         told(&limit("limits.user", "7")),
     ];
-    assert_json_snapshot!(told, @"[]");
+    assert_json_snapshot!(told, @r#"
+    [
+      "line 4, column 9: [limits.user]: shop.order has no args.totl: there is no \"totl\", but currency, items, note, price, quantity, rush, total",
+      "line 4, column 9: [limits.user]: shop.find has no args.quantity: there is no \"quantity\", but query",
+      "line 4, column 32: [limits.tools.\"shop.*\"]: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}",
+      "line 6, column 3: [limits.tools.\"shop.order\"]: shop.order has no args.totl: there is no \"totl\", but currency, items, note, price, quantity, rush, total",
+      "line 10, column 20: [[budgets]] a: an object and a number cannot be compared: compare their members",
+      "line 0, column 0: [limits.user] has two limits with the same condition",
+      "line 4, column 8: invalid type: integer `7`, expected a string"
+    ]
+    "#);
 }
 
 /// The policy as a table of a larger file.

@@ -42,7 +42,7 @@ async fn a_user_grants_and_revokes() {
         };
         keys.create(new, &operator).await.unwrap().token
     };
-    let agent = key(ActorType::Agent, "a_7", "u_1", &[SCOPE_ANSWER]).await;
+    let agent = key(ActorType::Agent, "a_7", "u_1", &[]).await;
     let user = key(ActorType::User, "u_1", "u_1", &[]).await;
     let other = key(ActorType::User, "u_2", "u_2", &[]).await;
     let desk = key(ActorType::System, "desk", "desk", &[SCOPE_ANSWER]).await;

@@ -235,7 +235,8 @@ async fn a_mail_is_sent_until_it_is_taken() {
         }
         let (head, body) = one.body.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&id), "{head}");
-        assert_eq!(body.replace("\r\n", "\n"), text);
+        // The end of the data may bring an empty line of its own.
+        assert_eq!(body.replace("\r\n", "\n").trim_end(), text.trim_end());
     }
     assert_eq!(notice["deliveries"][0]["state"], "delivered");
     assert_eq!(notice["deliveries"][0]["last_error"], "SMTP 451");
