@@ -255,8 +255,10 @@ fn brief(error: &ErrorBody) -> Value {
     if let Some(ms) = error.details.retry_after_ms {
         set(&mut brief, "retry_after_ms", ms);
     }
-    if let Some(id) = error.details.extra.get("approval_id") {
-        set(&mut brief, "approval_id", id.clone());
+    for name in ["approval_id", "reason"] {
+        if let Some(own) = error.details.extra.get(name) {
+            set(&mut brief, name, own.clone());
+        }
     }
     brief
 }
