@@ -194,8 +194,9 @@ impl Binder {
             };
         }
         let mut log = SyntaxLog::default();
-        if duplicates && let Err(finding) = duplicates::collapse(&mut tree, root, &mut log) {
-            return self.refused(tree.raw(), reading, *finding);
+        if duplicates && let Err(conflict) = duplicates::collapse(&mut tree, root, &mut log) {
+            let finding = conflict.finding(&tree, root);
+            return self.refused(tree.raw(), reading, finding);
         }
         let mut coercer = self.coercer(&mut tree, reading);
         let outcome = coercer.bind_root(root);
@@ -234,10 +235,11 @@ impl Binder {
         let mut bound = Vec::with_capacity(found.candidates.len());
         let mut coercer = self.coercer(&mut tree, reading);
         for mut candidate in found.candidates {
-            if let Err(finding) =
+            if let Err(conflict) =
                 duplicates::collapse(coercer.tree, candidate.node, &mut candidate.log)
             {
-                return self.refused(raw, reading, *finding);
+                let finding = conflict.finding(coercer.tree, candidate.node);
+                return self.refused(raw, reading, finding);
             }
             let outcome = coercer.bind_root(candidate.node);
             candidate.log.merge(std::mem::take(&mut coercer.log));

@@ -19,6 +19,7 @@ use countersign_contract::IssueCode;
 use countersign_contract::parameter::Leniency;
 use countersign_contract::tool::{BindPolicy, UnknownKeys};
 
+use crate::duplicates::{self, Conflict};
 use crate::fold::nearest;
 use crate::limits::Limits;
 use crate::reading::Reading;
@@ -27,7 +28,8 @@ use crate::strict;
 use crate::tolerant::{Reader, Shape, SyntaxLog};
 use crate::tree::{Kind, NodeId, Str, Tree};
 use crate::validate::{Memo, Validator, is_allowed, type_of};
-use trail::{Cost, Event, Trail, TrailId};
+use crate::words::Say;
+use trail::{Cost, Event, Step, Trail, TrailId};
 
 /// Maximum searches for a similar name in one text.
 const SUGGESTIONS_MAX: usize = 256;
@@ -399,8 +401,43 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// Decodes a string node into the container it holds, if it holds exactly one.
-    fn decode(&mut self, node: NodeId, id: SchemaId) -> Option<(NodeId, SyntaxLog)> {
+    /// Decodes a string node into the container it holds, if it holds exactly one. A name that stands in it twice with
+    /// different values is an error, as in the text itself.
+    fn decode(
+        &mut self,
+        node: NodeId,
+        id: SchemaId,
+    ) -> Option<Result<(NodeId, SyntaxLog), Outcome>> {
+        let (container, mut log) = self.decode_text(node, id)?;
+        match duplicates::collapse(self.tree, container, &mut log) {
+            Ok(()) => Some(Ok((container, log))),
+            Err(conflict) => Some(Err(self.conflicting(conflict, container))),
+        }
+    }
+
+    fn conflicting(&mut self, conflict: Conflict, container: NodeId) -> Outcome {
+        let name = self.tree.key(conflict.member);
+        let event = Event::new(
+            IssueCode::DuplicateKey,
+            self.tree.node(conflict.member).span,
+        )
+        .expected(Say::EachNameOnce)
+        .suggestion(Conflict::suggestion(name));
+        let mut trail = self.trail.leaf(event);
+        for step in conflict.steps(self.tree, container).into_iter().rev() {
+            trail = match step {
+                Step::Key(key) => self.trail.at_key(key, trail),
+                Step::Index(index) => self.trail.at_index(index, trail),
+            };
+        }
+        Outcome {
+            node: None,
+            trail,
+            cost: Cost::default(),
+        }
+    }
+
+    fn decode_text(&mut self, node: NodeId, id: SchemaId) -> Option<(NodeId, SyntaxLog)> {
         if self.decoding >= self.limits.decode_nesting_max {
             return None;
         }

@@ -141,7 +141,10 @@ impl Coercer<'_, '_> {
     /// Decodes a string into the container it holds; `None` if it holds none that fits.
     pub(super) fn decoded(&mut self, node: NodeId, id: SchemaId) -> Option<Outcome> {
         let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
-        let (container, log) = self.decode(node, id)?;
+        let (container, log) = match self.decode(node, id)? {
+            Ok(decoded) => decoded,
+            Err(conflict) => return Some(conflict),
+        };
         self.tree.node_mut(container).key = key;
         self.decoding += 1;
         let inner = self.coerce(container, id);

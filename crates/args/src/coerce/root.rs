@@ -210,8 +210,10 @@ impl Coercer<'_, '_> {
     /// Unwraps a document that is a string.
     fn unwrap_text(&mut self, node: NodeId) -> Outcome {
         let span = self.tree.node(node).span;
-        let Some((container, log)) = self.decode(node, self.schema.root) else {
-            return self.coerce_rejected(node, self.schema.root);
+        let (container, log) = match self.decode(node, self.schema.root) {
+            Some(Ok(decoded)) => decoded,
+            Some(Err(conflict)) => return conflict,
+            None => return self.coerce_rejected(node, self.schema.root),
         };
         self.decoding += 1;
         let inner = self.bind_inside(container);
@@ -266,7 +268,10 @@ impl Coercer<'_, '_> {
         let before = std::mem::replace(&mut self.carried, carried);
         let inner = self.bind_inside(wrapper);
         self.carried = before;
-        inner.node?;
+        // Two values under one name are in the wrapped arguments, whatever else the object may be.
+        if inner.node.is_none() && !self.trail.has(inner.trail, IssueCode::DuplicateKey) {
+            return None;
+        }
         Some(self.unwrapped(inner, IssueCode::ArgumentsUnwrapped, span))
     }
 
