@@ -27,6 +27,8 @@ pub(crate) struct Candidate {
     pub(crate) log: SyntaxLog,
     /// True if it has a name of the declaration, has the form of a call, or breaks off behind a name.
     pub(crate) known: bool,
+    /// True if it stands in a mark for calls, such as `<tool_call>`.
+    pub(crate) marked: bool,
 }
 
 /// Result of the search.
@@ -422,6 +424,7 @@ impl Finder<'_, '_> {
         }
         let known =
             read.named && !read.complete || shares_a_name(self.tree, self.schema, read.node);
+        let before = text.get(..start).unwrap_or_default();
         self.found.candidates.push(Candidate {
             node: read.node,
             complete: read.complete,
@@ -429,6 +432,7 @@ impl Finder<'_, '_> {
             span,
             log,
             known,
+            marked: outside::ends_with_call_mark(before),
         });
         let place = Place {
             start,

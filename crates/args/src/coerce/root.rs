@@ -45,6 +45,18 @@ const CARRIERS: [&str; 12] = [
 ];
 
 impl Coercer<'_, '_> {
+    /// Binds a document in a mark for calls: there a name with arguments is the call, even if the declaration has a
+    /// parameter `name`.
+    pub(crate) fn bind_marked(&mut self, node: NodeId) -> Outcome {
+        if !self.is_two_things(node) {
+            return self.bind_root(node);
+        }
+        let before = std::mem::replace(&mut self.carried, true);
+        let outcome = self.bind_inside(node);
+        self.carried = before;
+        outcome
+    }
+
     /// Binds a document as it is, or the arguments that it wraps.
     pub(crate) fn bind_root(&mut self, node: NodeId) -> Outcome {
         let root = self.schema.root;
@@ -67,6 +79,14 @@ impl Coercer<'_, '_> {
             }
         }
         if self.accepts(node, root) {
+            // A name with arguments that nothing declares is the call as well as the arguments.
+            if self.unwrapping == 0 && self.is_two_things(node) {
+                return if self.says_call(node) {
+                    self.bind_marked(node)
+                } else {
+                    self.still_a_call(node)
+                };
+            }
             return self.untouched(node, root);
         }
         let outcome = self.convert_root(node);
@@ -177,6 +197,28 @@ impl Coercer<'_, '_> {
             && (self.carried
                 || !self.accepts(node, root)
                 || !self.tree.children(node).all(declared))
+    }
+
+    /// True if an object says itself that it is a call: `"type": "tool_use"`.
+    fn says_call(&self, node: NodeId) -> bool {
+        let kinds = ["tool_use", "tool_call", "function", "function_call"];
+        let says = |kind: NodeId| {
+            self.tree.kind(kind) == Kind::Text && kinds.contains(&self.tree.text(kind))
+        };
+        !self.schema.knows(self.schema.root, "type")
+            && self.tree.member(node, "type").is_some_and(says)
+    }
+
+    /// True if a document looks like a call around arguments that the declaration does not have under that name.
+    fn is_two_things(&self, node: NodeId) -> bool {
+        let root = self.schema.root;
+        let undeclared = |member: NodeId| {
+            let name = self.tree.key(member);
+            WRAPPERS.contains(&name) && !self.schema.knows(root, name)
+        };
+        self.schema.rules(root).object.is_some()
+            && self.looks_like_call(node)
+            && self.tree.children(node).any(undeclared)
     }
 
     fn still_a_call(&mut self, node: NodeId) -> Outcome {
