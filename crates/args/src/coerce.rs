@@ -23,7 +23,7 @@ use crate::duplicates::{self, Conflict};
 use crate::fold::nearest;
 use crate::limits::Limits;
 use crate::reading::Reading;
-use crate::schema::{Rules, Schema, SchemaId, Types};
+use crate::schema::{ObjectRules, Rules, Schema, SchemaId, Types};
 use crate::strict;
 use crate::tolerant::{Reader, Shape, SyntaxLog};
 use crate::tree::{Kind, NodeId, Str, Tree};
@@ -196,6 +196,10 @@ impl<'c, 'r> Coercer<'c, 'r> {
         let kind = self.tree.kind(node);
         // A list of one item, where no list is wanted, is replaced by its item.
         if kind == Kind::Array && target != Types::ARRAY && self.tree.node(node).count == 1 {
+            // Any item would pass as a free map, also one of a list of pairs.
+            if target == Types::OBJECT && self.is_free_map(id) {
+                return self.rejected(node, id);
+            }
             return self.unwrap_singleton(node, id);
         }
         match target {
@@ -207,6 +211,13 @@ impl<'c, 'r> Coercer<'c, 'r> {
             Types::OBJECT => self.read_object(node, id),
             _ => self.rejected(node, id),
         }
+    }
+
+    /// True for an object that declares none of its members.
+    fn is_free_map(&self, id: SchemaId) -> bool {
+        let rules = self.schema.rules(id);
+        let declares = |object: &ObjectRules| !object.properties.is_empty();
+        !rules.is_composed() && !rules.object.as_ref().is_some_and(declares)
     }
 
     /// Returns the value as it is. A URI that is not absolute is kept with an issue (B6).
