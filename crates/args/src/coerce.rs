@@ -80,6 +80,8 @@ pub(crate) struct Coercer<'c, 'r> {
     carried: bool,
     /// Number of strict containers around the current value.
     inside_strict: usize,
+    /// True if the current value is an item of a list.
+    is_item: bool,
 }
 
 impl<'c, 'r> Coercer<'c, 'r> {
@@ -108,7 +110,16 @@ impl<'c, 'r> Coercer<'c, 'r> {
             unwrapping: 0,
             carried: false,
             inside_strict: 0,
+            is_item: false,
         }
+    }
+
+    /// Coerces an item of a list, or a member of an object.
+    fn coerce_child(&mut self, node: NodeId, id: SchemaId, is_item: bool) -> Outcome {
+        let before = std::mem::replace(&mut self.is_item, is_item);
+        let outcome = self.coerce(node, id);
+        self.is_item = before;
+        outcome
     }
 
     /// Coerces a value to a schema.

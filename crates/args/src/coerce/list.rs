@@ -67,6 +67,9 @@ impl Coercer<'_, '_> {
     }
 
     fn wrap(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        if self.is_item {
+            return self.rejected(node, id);
+        }
         let copy = self.tree.copy(node);
         self.list_of(node, &[copy], id, IssueCode::ScalarWrapped)
     }
@@ -123,7 +126,7 @@ impl Coercer<'_, '_> {
         let mut whole = true;
         for (i, item) in items.into_iter().enumerate() {
             let outcome = match rules.item(i) {
-                Some(schema) => self.coerce(item, schema),
+                Some(schema) => self.coerce_child(item, schema, true),
                 None => Self::as_is(item),
             };
             let placed = self.trail.at_index(i, outcome.trail);

@@ -105,7 +105,7 @@ impl Coercer<'_, '_> {
     }
 
     fn mend_by(&mut self, member: NodeId, schema: SchemaId) -> (Fate, TrailId, Cost) {
-        let outcome = self.coerce(member, schema);
+        let outcome = self.coerce_child(member, schema, false);
         self.placed(member, outcome)
     }
 
@@ -129,7 +129,7 @@ impl Coercer<'_, '_> {
             let leaf = self.trail.leaf(event);
             return (Fate::Drop, self.trail.at_key(key, leaf), Cost::of(code));
         }
-        let outcome = self.coerce(member, property.schema);
+        let outcome = self.coerce_child(member, property.schema, false);
         if outcome.node.is_none()
             && property.tells(*self.policy)
             // A value beyond a limit was not read to its end, so its content is unknown.

@@ -91,7 +91,32 @@ impl Coercer<'_, '_> {
             let alike = self.schema.rules(*branch).types.has(own);
             outcomes.push((outcome, alike));
         }
-        self.pick(node, id, &outcomes)
+        let picked = self.pick(node, id, &outcomes);
+        let is_list = |node: NodeId| self.tree.kind(node) == Kind::Array;
+        // One value for a list or a list of lists: the number of brackets would be a guess.
+        if !is_list(node)
+            && picked.node.is_some_and(is_list)
+            && branches.iter().any(|branch| self.is_list_of_lists(*branch))
+            && self.trail.has(picked.trail, IssueCode::ScalarWrapped)
+        {
+            return self.ambiguous(node, id);
+        }
+        picked
+    }
+
+    fn is_list_of_lists(&self, id: SchemaId) -> bool {
+        let list = self.schema.rules(id).list.as_ref();
+        let item = list.and_then(|list| list.item(0));
+        item.is_some_and(|item| {
+            let types = self.schema.rules(item).types;
+            types != Types::ANY && types.has(Types::ARRAY)
+        })
+    }
+
+    fn ambiguous(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let span = self.tree.node(node).span;
+        let event = Event::new(IssueCode::Ambiguous, span).schema(id);
+        self.fail(event.suggestion(Say::SendMeantType))
     }
 
     /// Returns the branch that a constant member selects, such as `"type": "card"`.
