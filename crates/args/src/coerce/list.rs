@@ -31,9 +31,20 @@ impl Coercer<'_, '_> {
         if looks_like_a_list(self.tree.text(node)) {
             return self.rejected(node, id);
         }
+        // The word for nothing is not an item.
+        if is_nothing(self.tree.text(node)) && !self.items_list(node, id) {
+            return self.rejected(node, id);
+        }
+        // A string with separators is one item or several, if the items are any strings.
+        let separated = enumerates(self.tree.text(node));
+        if separated && self.items_accept(node, id) && !self.items_list(node, id) {
+            let span = self.tree.node(node).span;
+            let event = Event::new(IssueCode::Ambiguous, span).schema(id);
+            return self.fail(event.suggestion(Say::SendList));
+        }
         let wrapped = self.wrap(node, id);
-        // A string for a list of strings is one item: "San Francisco, CA" is one place. For any other item type
-        // it depends on whether the whole or the pieces fit; if both do, there is no safe reading.
+        // For any other item type it depends on whether the whole or the pieces fit; if both do, there is no safe
+        // reading.
         if !self.tree.text(node).contains(',') || self.items_accept(node, id) {
             return wrapped;
         }
@@ -57,15 +68,22 @@ impl Coercer<'_, '_> {
 
     /// True if the items accept this value as it is.
     fn items_accept(&self, node: NodeId, id: SchemaId) -> bool {
-        let item = self
-            .schema
-            .rules(id)
-            .list
-            .as_ref()
-            .and_then(|list| list.item(0));
-        item.is_none_or(|item| self.accepts(node, item))
+        self.item_of(id).is_none_or(|item| self.accepts(node, item))
     }
 
+    /// True if the items list this very value among those that are allowed.
+    fn items_list(&self, node: NodeId, id: SchemaId) -> bool {
+        self.item_of(id).is_some_and(|item| {
+            self.schema.rules(item).allowed.is_some() && self.accepts(node, item)
+        })
+    }
+
+    fn item_of(&self, id: SchemaId) -> Option<SchemaId> {
+        let list = self.schema.rules(id).list.as_ref();
+        list.and_then(|list| list.item(0))
+    }
+
+    /// Wraps a lone value. An item is not wrapped: the author may have left out the inner brackets or the outer ones.
     fn wrap(&mut self, node: NodeId, id: SchemaId) -> Outcome {
         if self.is_item {
             return self.rejected(node, id);
@@ -163,6 +181,25 @@ impl Coercer<'_, '_> {
             cost: Cost::of(IssueCode::ContainerDecoded).plus(inner.cost),
         })
     }
+}
+
+/// True for the words with which languages write that there is no value.
+pub(super) fn is_nothing(text: &str) -> bool {
+    matches!(
+        text.trim(),
+        "null" | "Null" | "NULL" | "None" | "none" | "nil" | "undefined"
+    )
+}
+
+/// True if a string may be several items: it has a separator inside it, or is nothing but addresses.
+fn enumerates(text: &str) -> bool {
+    let separator = |c: char| matches!(c, ',' | ';' | '\n' | '\r' | '、' | '，' | '；');
+    let mut words = text.split_whitespace();
+    let is_address = |word: &str| word.contains('@') || word.contains("://");
+    let addresses = words.next().is_some_and(is_address)
+        && words.clone().next().is_some()
+        && words.all(is_address);
+    addresses || text.trim().contains(separator)
 }
 
 fn looks_like_a_list(text: &str) -> bool {

@@ -4,6 +4,7 @@
 use countersign_contract::IssueCode;
 use countersign_contract::tool::UnknownKeys;
 
+use super::list::is_nothing;
 use super::trail::{Cost, Event, Trail, TrailId, Unread};
 use super::{Coercer, Lossy, Outcome};
 use crate::schema::{Additional, ObjectRules, Property, SchemaId, Types};
@@ -161,9 +162,7 @@ impl Coercer<'_, '_> {
                 // An empty string counts as given where something is changed (B10).
                 "" if self.lossy == Lossy::Refused => return None,
                 "" => IssueCode::EmptyDropped,
-                "null" | "Null" | "NULL" | "None" | "none" | "nil" | "undefined" => {
-                    IssueCode::NullDropped
-                }
+                word if is_nothing(word) => IssueCode::NullDropped,
                 _ => return None,
             },
             Kind::False | Kind::True | Kind::Number | Kind::Array | Kind::Object => return None,
