@@ -143,6 +143,31 @@ impl Coercer<'_, '_> {
         }
     }
 
+    /// True if a string is an enum member in another spelling to one branch, and a boolean or a number to another: `"ON"`
+    /// for `"on"` or a boolean.
+    fn is_word_of_two<'o>(
+        &self,
+        node: NodeId,
+        outcomes: impl Iterator<Item = &'o Outcome> + Clone,
+    ) -> bool {
+        let kind = |outcome: &Outcome| outcome.node.map(|node| self.tree.kind(node));
+        let respelt = |outcome: &Outcome| {
+            kind(outcome) == Some(Kind::Text)
+                && [IssueCode::EnumFolded, IssueCode::EnumAlias]
+                    .into_iter()
+                    .any(|code| self.trail.has(outcome.trail, code))
+        };
+        let other = |outcome: &Outcome| {
+            matches!(
+                kind(outcome),
+                Some(Kind::True | Kind::False | Kind::Number | Kind::Null)
+            )
+        };
+        self.tree.kind(node) == Kind::Text
+            && outcomes.clone().any(respelt)
+            && outcomes.clone().any(other)
+    }
+
     fn pick(&mut self, node: NodeId, id: SchemaId, outcomes: &[(Outcome, bool)]) -> Outcome {
         let fitting = || {
             outcomes
@@ -169,10 +194,9 @@ impl Coercer<'_, '_> {
                 json
             })
             .collect();
-        if values.windows(2).any(|pair| pair.first() != pair.last()) {
-            let span = self.tree.node(node).span;
-            let event = Event::new(IssueCode::Ambiguous, span).schema(id);
-            return self.fail(event.suggestion(Say::SendMeantType));
+        let differ = values.windows(2).any(|pair| pair.first() != pair.last());
+        if differ || self.is_word_of_two(node, fitting()) {
+            return self.ambiguous(node, id);
         }
         *best
     }
