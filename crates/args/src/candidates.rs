@@ -10,7 +10,7 @@ use countersign_contract::IssueCode;
 
 use crate::fault::Fault;
 use crate::limits::Limits;
-use crate::outside::{self, Side, Trouble, thinking};
+use crate::outside::{self, Side, Trouble, thinking, turn};
 use crate::schema::{Schema, Types};
 use crate::strict::{self, Stop};
 use crate::tolerant::{NoRead, Read, Reader, Shape, SyntaxLog, WRAPPERS};
@@ -78,6 +78,8 @@ struct Place {
     shape: Shape,
     complete: bool,
     known: bool,
+    /// True if it is written as a call: `name(…)`.
+    called: bool,
 }
 
 impl Place {
@@ -154,6 +156,9 @@ impl Finder<'_, '_> {
         for place in places {
             let side = last.map_or(Side::Before, Place::behind);
             self.check_gap(text, at, place.start, side);
+            if place.known || alone {
+                self.check_turn(text, at, place);
+            }
             if last.is_some() && !place.known {
                 self.stopped(NoRead::Broken(place.start, Fault::Second));
             }
@@ -162,6 +167,16 @@ impl Finder<'_, '_> {
         }
         let side = places.last().map_or(Side::Before, Place::behind);
         self.check_gap(text, at, text.len(), side);
+    }
+
+    /// Checks that the model itself wrote a document, and that it is meant to run.
+    fn check_turn(&mut self, text: &str, from: usize, place: &Place) {
+        let before = text.get(from..place.start).unwrap_or_default();
+        if let Some(at) = turn::of_another(before) {
+            self.stopped(NoRead::Broken(from + at, Fault::Turn));
+        } else if let Some(at) = turn::idle(before, place.called) {
+            self.stopped(NoRead::Broken(from + at, Fault::Code));
+        }
     }
 
     fn check_gap(&mut self, text: &str, start: usize, end: usize, side: Side) {
@@ -440,6 +455,7 @@ impl Finder<'_, '_> {
             shape,
             complete: read.complete,
             known,
+            called: false,
         };
         Self::enclosed(text, place)
     }
@@ -451,6 +467,7 @@ impl Finder<'_, '_> {
         }
         let mut call = place.shape == Shape::Call;
         loop {
+            place.called = call;
             let before = text.get(..place.start).unwrap_or_default().trim_end();
             let behind = text.get(place.end..).unwrap_or_default();
             let blank = behind.len() - behind.trim_start().len();

@@ -3,6 +3,7 @@
 
 pub(crate) mod tag;
 pub(crate) mod thinking;
+pub(crate) mod turn;
 
 use crate::fault::Fault;
 use tag::{Kind, Tag};

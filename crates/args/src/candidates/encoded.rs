@@ -123,6 +123,7 @@ impl Finder<'_, '_> {
             shape: Shape::Bracketed,
             complete,
             known,
+            called: false,
         }
     }
 }
