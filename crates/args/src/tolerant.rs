@@ -307,7 +307,9 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 return self.open(key, schema);
             }
             b'}' | b']' if list => return Ok(self.close()),
+            // `[1,,2]`: an item may be missing, or a comma too many.
             b',' if list => {
+                self.breaks(self.at, Fault::Unreadable);
                 self.stray_comma();
                 return Ok(Step::Value(Str::EMPTY));
             }
