@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::compile::{Result, SchemaError};
 use super::{Allowed, Member, NumberRules, Pattern, Rules, TextRules, Types};
-use crate::fold::fold_value;
+use crate::fold::{fold_case, fold_value, letters};
 use crate::format::Format;
 use crate::number::Decimal;
 use crate::tree::Kind;
@@ -120,6 +120,8 @@ fn member(value: &Value) -> Member {
             .then(|| Decimal::parse(&text))
             .flatten(),
         folded: fold_value(&text),
+        cased: fold_case(&text),
+        letters: letters(&text),
         json: container.then(|| crate::render::of_value(value)),
         text,
     }
