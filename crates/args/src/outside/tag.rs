@@ -126,6 +126,15 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
             width,
         });
     }
+    if TURN_TOKENS.contains(&inside) {
+        return Some(Tag {
+            kind: Kind::Token,
+            name: inside,
+            attributes: "",
+            cut: end.is_none(),
+            width,
+        });
+    }
     let (kind, inside) = match inside.strip_prefix('/') {
         Some(inside) => (Kind::Closes, inside),
         None => (Kind::Opens, inside.trim_end_matches('/')),

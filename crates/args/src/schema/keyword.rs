@@ -148,11 +148,21 @@ pub(super) fn number_rules(object: &Map<String, Value>, path: &str) -> Result<Op
         Some(Value::Number(number)) => Ok(Decimal::parse(&number.to_string())),
         Some(_) => refuse(&format!("{path}/{key}"), "it must be a number"),
     };
+    // OpenAPI 3.0 has draft 4, where `exclusiveMinimum: true` makes the `minimum` beside it exclusive.
+    let bounds = |plain: &str, exclusive: &str| -> Result<_> {
+        Ok(match object.get(exclusive) {
+            Some(Value::Bool(true)) if object.contains_key(plain) => (None, bound(plain)?),
+            Some(Value::Bool(false)) => (bound(plain)?, None),
+            _ => (bound(plain)?, bound(exclusive)?),
+        })
+    };
+    let (minimum, exclusive_minimum) = bounds("minimum", "exclusiveMinimum")?;
+    let (maximum, exclusive_maximum) = bounds("maximum", "exclusiveMaximum")?;
     let rules = NumberRules {
-        minimum: bound("minimum")?,
-        maximum: bound("maximum")?,
-        exclusive_minimum: bound("exclusiveMinimum")?,
-        exclusive_maximum: bound("exclusiveMaximum")?,
+        minimum,
+        maximum,
+        exclusive_minimum,
+        exclusive_maximum,
         multiple_of: bound("multipleOf")?,
     };
     let any = [
