@@ -18,6 +18,10 @@ use crate::tree::{Kind, NodeId, Span, Tree};
 
 /// A document in the text that may be the call.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact about the document, and none excludes another"
+)]
 pub(crate) struct Candidate {
     pub(crate) node: NodeId,
     pub(crate) complete: bool,

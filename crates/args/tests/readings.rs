@@ -367,6 +367,19 @@ fn one_value_for_lists_of_two_ranks_is_refused() {
 }
 
 #[test]
+fn a_comma_may_be_the_decimal_mark_of_a_number() {
+    let list = json!({ "type": "array", "items": { "type": "number" } });
+    let either = one("v", &json!({ "anyOf": [{ "type": "number" }, list] }));
+    check(
+        &either,
+        &[
+            (r#"{"v": "3,14"}"#, None),
+            (r#"{"v": "3"}"#, Some(r#"{"v":3}"#)),
+        ],
+    );
+}
+
+#[test]
 fn a_broken_escape_is_not_a_text() {
     let schema = one("t", &json!({ "type": "string" }));
     check(

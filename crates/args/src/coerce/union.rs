@@ -145,11 +145,7 @@ impl Coercer<'_, '_> {
 
     /// True if a string is an enum member in another spelling to one branch, and a boolean or a number to another: `"ON"`
     /// for `"on"` or a boolean.
-    fn is_word_of_two<'o>(
-        &self,
-        node: NodeId,
-        outcomes: impl Iterator<Item = &'o Outcome> + Clone,
-    ) -> bool {
+    fn is_word_of_two(&self, node: NodeId, outcomes: &[(Outcome, bool)]) -> bool {
         let kind = |outcome: &Outcome| outcome.node.map(|node| self.tree.kind(node));
         let respelt = |outcome: &Outcome| {
             kind(outcome) == Some(Kind::Text)
@@ -164,8 +160,8 @@ impl Coercer<'_, '_> {
             )
         };
         self.tree.kind(node) == Kind::Text
-            && outcomes.clone().any(respelt)
-            && outcomes.clone().any(other)
+            && outcomes.iter().any(|(outcome, _)| respelt(outcome))
+            && outcomes.iter().any(|(outcome, _)| other(outcome))
     }
 
     fn pick(&mut self, node: NodeId, id: SchemaId, outcomes: &[(Outcome, bool)]) -> Outcome {
@@ -195,7 +191,12 @@ impl Coercer<'_, '_> {
             })
             .collect();
         let differ = values.windows(2).any(|pair| pair.first() != pair.last());
-        if differ || self.is_word_of_two(node, fitting()) {
+        // `1,5` for a number or a list: the comma may be the decimal mark.
+        let takes = |types| self.schema.takes(id, types);
+        let is_split = (takes(Types::INTEGER) || takes(Types::FRACTION))
+            && self.tree.kind(node) == Kind::Text
+            && self.trail.has(best.trail, IssueCode::ListSplit);
+        if differ || is_split || self.is_word_of_two(node, outcomes) {
             return self.ambiguous(node, id);
         }
         *best
