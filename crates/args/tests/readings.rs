@@ -137,6 +137,21 @@ fn a_call_in_a_mark_is_the_call() {
     assert!(!binder.bind(call).is_executable());
 }
 
+/// A call whose arguments cannot be read is not a call without arguments.
+#[test]
+fn wrapped_arguments_that_cannot_be_read_are_not_dropped() {
+    let open = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    check(
+        &open,
+        &[
+            (r#"{"arguments": "{\"n\": "}"#, None),
+            (r#"{"arguments": {"n": "many"}}"#, None),
+            (r#"{"arguments": "{\"n\": 3}"}"#, Some(r#"{"n":3}"#)),
+            (r#"{"input": "x"}"#, Some(r#"{"input":"x"}"#)),
+        ],
+    );
+}
+
 #[test]
 fn a_list_of_one_is_not_a_free_map() {
     let map = one(

@@ -74,7 +74,8 @@ impl Coercer<'_, '_> {
                 return unwrapped;
             }
             let declares = self.schema.rules(root).object.is_some();
-            if declares && (is_rpc || self.is_call(node) || self.wraps_a_call(node)) {
+            let is_call = is_rpc || self.is_call(node) || self.wraps_a_call(node);
+            if declares && (is_call || self.wraps_a_document(node)) {
                 return self.still_a_call(node);
             }
         }
@@ -132,6 +133,24 @@ impl Coercer<'_, '_> {
             && names().any(wraps)
             && names().any(|name| CALL_NAMES.contains(&name))
             && names().all(|name| wraps(name) || CALL_MEMBERS.contains(&name))
+    }
+
+    /// True if an object is nothing but wrapped arguments, also such that cannot be read: without this it would pass as
+    /// a call without arguments.
+    fn wraps_a_document(&self, node: NodeId) -> bool {
+        let wraps = |member: NodeId| {
+            WRAPPERS.contains(&self.tree.key(member))
+                && match self.tree.kind(member) {
+                    Kind::Object => true,
+                    Kind::Text => self.tree.text(member).trim_start().starts_with('{'),
+                    Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Array => false,
+                }
+        };
+        let beside = |member: NodeId| CALL_MEMBERS.contains(&self.tree.key(member));
+        let mut members = self.tree.children(node);
+        self.only_wraps(node)
+            && self.tree.children(node).any(wraps)
+            && members.all(|member| wraps(member) || beside(member))
     }
 
     /// True for a call in the form of JSON-RPC.
