@@ -183,7 +183,7 @@ impl Binder {
         let validator = self.validator(&tree, &memo);
         let accepted = !duplicates
             && validator.accepts(root, self.schema.root)
-            && !(validator.keeps_unknown && self.may_wrap(&tree, root));
+            && !self.may_wrap(&tree, root, validator.keeps_unknown);
         if accepted && self.declared && !self.schema.has_remarks() {
             let arguments = Arguments::from_checked(tree.raw().trim());
             return Bound {
@@ -194,8 +194,9 @@ impl Binder {
             };
         }
         let mut log = SyntaxLog::default();
-        if duplicates && let Err(finding) = duplicates::collapse(&mut tree, root, &mut log) {
-            return self.refused(tree.raw(), reading, *finding);
+        if duplicates && let Err(conflict) = duplicates::collapse(&mut tree, root, &mut log) {
+            let finding = conflict.finding(&tree, root);
+            return self.refused(tree.raw(), reading, finding);
         }
         let mut coercer = self.coercer(&mut tree, reading);
         let outcome = coercer.bind_root(root);
@@ -204,12 +205,15 @@ impl Binder {
         self.conclude(&tree, &trail, outcome, &log, (true, reading))
     }
 
-    /// True if a document that is accepted as it is has a member with a wrapper's name.
-    fn may_wrap(&self, tree: &Tree<'_>, root: NodeId) -> bool {
+    /// True if a document that is accepted as it is has a member with a wrapper's name, which nothing declares or next
+    /// to which unknown names are kept.
+    fn may_wrap(&self, tree: &Tree<'_>, root: NodeId, keeps_unknown: bool) -> bool {
+        let undeclared = |name: &str| keeps_unknown || !self.schema.knows(self.schema.root, name);
         self.declared
             && tree
                 .children(root)
-                .any(|member| WRAPPERS.contains(&tree.key(member)))
+                .map(|member| tree.key(member))
+                .any(|name| WRAPPERS.contains(&name) && undeclared(name))
     }
 
     /// Binds text as models write it: every document in the text is bound, and exactly one must fit.
@@ -234,12 +238,17 @@ impl Binder {
         let mut bound = Vec::with_capacity(found.candidates.len());
         let mut coercer = self.coercer(&mut tree, reading);
         for mut candidate in found.candidates {
-            if let Err(finding) =
+            if let Err(conflict) =
                 duplicates::collapse(coercer.tree, candidate.node, &mut candidate.log)
             {
-                return self.refused(raw, reading, *finding);
+                let finding = conflict.finding(coercer.tree, candidate.node);
+                return self.refused(raw, reading, finding);
             }
-            let outcome = coercer.bind_root(candidate.node);
+            let outcome = if candidate.marked {
+                coercer.bind_marked(candidate.node)
+            } else {
+                coercer.bind_root(candidate.node)
+            };
             candidate.log.merge(std::mem::take(&mut coercer.log));
             // Strict JSON would have been exact; something here is not strict, even if it is only a space.
             if candidate.complete && candidate.log.events().is_empty() {

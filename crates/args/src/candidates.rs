@@ -10,7 +10,7 @@ use countersign_contract::IssueCode;
 
 use crate::fault::Fault;
 use crate::limits::Limits;
-use crate::outside::{self, Side, Trouble, thinking};
+use crate::outside::{self, Side, Trouble, thinking, turn};
 use crate::schema::{Schema, Types};
 use crate::strict::{self, Stop};
 use crate::tolerant::{NoRead, Read, Reader, Shape, SyntaxLog, WRAPPERS};
@@ -18,6 +18,10 @@ use crate::tree::{Kind, NodeId, Span, Tree};
 
 /// A document in the text that may be the call.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact about the document, and none excludes another"
+)]
 pub(crate) struct Candidate {
     pub(crate) node: NodeId,
     pub(crate) complete: bool,
@@ -27,6 +31,8 @@ pub(crate) struct Candidate {
     pub(crate) log: SyntaxLog,
     /// True if it has a name of the declaration, has the form of a call, or breaks off behind a name.
     pub(crate) known: bool,
+    /// True if it stands in a mark for calls, such as `<tool_call>`.
+    pub(crate) marked: bool,
 }
 
 /// Result of the search.
@@ -76,6 +82,8 @@ struct Place {
     shape: Shape,
     complete: bool,
     known: bool,
+    /// True if it is written as a call: `name(…)`.
+    called: bool,
 }
 
 impl Place {
@@ -152,6 +160,9 @@ impl Finder<'_, '_> {
         for place in places {
             let side = last.map_or(Side::Before, Place::behind);
             self.check_gap(text, at, place.start, side);
+            if place.known || alone {
+                self.check_turn(text, at, place);
+            }
             if last.is_some() && !place.known {
                 self.stopped(NoRead::Broken(place.start, Fault::Second));
             }
@@ -160,6 +171,16 @@ impl Finder<'_, '_> {
         }
         let side = places.last().map_or(Side::Before, Place::behind);
         self.check_gap(text, at, text.len(), side);
+    }
+
+    /// Checks that the model itself wrote a document, and that it is meant to run.
+    fn check_turn(&mut self, text: &str, from: usize, place: &Place) {
+        let before = text.get(from..place.start).unwrap_or_default();
+        if let Some(at) = turn::of_another(before) {
+            self.stopped(NoRead::Broken(from + at, Fault::Turn));
+        } else if let Some(at) = turn::idle(before, place.called) {
+            self.stopped(NoRead::Broken(from + at, Fault::Code));
+        }
     }
 
     fn check_gap(&mut self, text: &str, start: usize, end: usize, side: Side) {
@@ -422,6 +443,7 @@ impl Finder<'_, '_> {
         }
         let known =
             read.named && !read.complete || shares_a_name(self.tree, self.schema, read.node);
+        let before = text.get(..start).unwrap_or_default();
         self.found.candidates.push(Candidate {
             node: read.node,
             complete: read.complete,
@@ -429,6 +451,7 @@ impl Finder<'_, '_> {
             span,
             log,
             known,
+            marked: outside::ends_with_call_mark(before),
         });
         let place = Place {
             start,
@@ -436,6 +459,7 @@ impl Finder<'_, '_> {
             shape,
             complete: read.complete,
             known,
+            called: false,
         };
         Self::enclosed(text, place)
     }
@@ -447,6 +471,7 @@ impl Finder<'_, '_> {
         }
         let mut call = place.shape == Shape::Call;
         loop {
+            place.called = call;
             let before = text.get(..place.start).unwrap_or_default().trim_end();
             let behind = text.get(place.end..).unwrap_or_default();
             let blank = behind.len() - behind.trim_start().len();

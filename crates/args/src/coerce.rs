@@ -19,15 +19,17 @@ use countersign_contract::IssueCode;
 use countersign_contract::parameter::Leniency;
 use countersign_contract::tool::{BindPolicy, UnknownKeys};
 
+use crate::duplicates::{self, Conflict};
 use crate::fold::nearest;
 use crate::limits::Limits;
 use crate::reading::Reading;
-use crate::schema::{Rules, Schema, SchemaId, Types};
+use crate::schema::{ObjectRules, Rules, Schema, SchemaId, Types};
 use crate::strict;
 use crate::tolerant::{Reader, Shape, SyntaxLog};
 use crate::tree::{Kind, NodeId, Str, Tree};
 use crate::validate::{Memo, Validator, is_allowed, type_of};
-use trail::{Cost, Event, Trail, TrailId};
+use crate::words::Say;
+use trail::{Cost, Event, Step, Trail, TrailId};
 
 /// Maximum searches for a similar name in one text.
 const SUGGESTIONS_MAX: usize = 256;
@@ -78,6 +80,8 @@ pub(crate) struct Coercer<'c, 'r> {
     carried: bool,
     /// Number of strict containers around the current value.
     inside_strict: usize,
+    /// True if the current value is an item of a list.
+    is_item: bool,
 }
 
 impl<'c, 'r> Coercer<'c, 'r> {
@@ -106,7 +110,16 @@ impl<'c, 'r> Coercer<'c, 'r> {
             unwrapping: 0,
             carried: false,
             inside_strict: 0,
+            is_item: false,
         }
+    }
+
+    /// Coerces an item of a list, or a member of an object.
+    fn coerce_child(&mut self, node: NodeId, id: SchemaId, is_item: bool) -> Outcome {
+        let before = std::mem::replace(&mut self.is_item, is_item);
+        let outcome = self.coerce(node, id);
+        self.is_item = before;
+        outcome
     }
 
     /// Coerces a value to a schema.
@@ -194,6 +207,10 @@ impl<'c, 'r> Coercer<'c, 'r> {
         let kind = self.tree.kind(node);
         // A list of one item, where no list is wanted, is replaced by its item.
         if kind == Kind::Array && target != Types::ARRAY && self.tree.node(node).count == 1 {
+            // Any item would pass as a free map, also one of a list of pairs.
+            if target == Types::OBJECT && self.is_free_map(id) {
+                return self.rejected(node, id);
+            }
             return self.unwrap_singleton(node, id);
         }
         match target {
@@ -205,6 +222,13 @@ impl<'c, 'r> Coercer<'c, 'r> {
             Types::OBJECT => self.read_object(node, id),
             _ => self.rejected(node, id),
         }
+    }
+
+    /// True for an object that declares none of its members.
+    fn is_free_map(&self, id: SchemaId) -> bool {
+        let rules = self.schema.rules(id);
+        let declares = |object: &ObjectRules| !object.properties.is_empty();
+        !rules.is_composed() && !rules.object.as_ref().is_some_and(declares)
     }
 
     /// Returns the value as it is. A URI that is not absolute is kept with an issue (B6).
@@ -399,8 +423,43 @@ impl<'c, 'r> Coercer<'c, 'r> {
         }
     }
 
-    /// Decodes a string node into the container it holds, if it holds exactly one.
-    fn decode(&mut self, node: NodeId, id: SchemaId) -> Option<(NodeId, SyntaxLog)> {
+    /// Decodes a string node into the container it holds, if it holds exactly one. A name that stands in it twice with
+    /// different values is an error, as in the text itself.
+    fn decode(
+        &mut self,
+        node: NodeId,
+        id: SchemaId,
+    ) -> Option<Result<(NodeId, SyntaxLog), Outcome>> {
+        let (container, mut log) = self.decode_text(node, id)?;
+        match duplicates::collapse(self.tree, container, &mut log) {
+            Ok(()) => Some(Ok((container, log))),
+            Err(conflict) => Some(Err(self.conflicting(conflict, container))),
+        }
+    }
+
+    fn conflicting(&mut self, conflict: Conflict, container: NodeId) -> Outcome {
+        let name = self.tree.key(conflict.member);
+        let event = Event::new(
+            IssueCode::DuplicateKey,
+            self.tree.node(conflict.member).span,
+        )
+        .expected(Say::EachNameOnce)
+        .suggestion(Conflict::suggestion(name));
+        let mut trail = self.trail.leaf(event);
+        for step in conflict.steps(self.tree, container).into_iter().rev() {
+            trail = match step {
+                Step::Key(key) => self.trail.at_key(key, trail),
+                Step::Index(index) => self.trail.at_index(index, trail),
+            };
+        }
+        Outcome {
+            node: None,
+            trail,
+            cost: Cost::default(),
+        }
+    }
+
+    fn decode_text(&mut self, node: NodeId, id: SchemaId) -> Option<(NodeId, SyntaxLog)> {
         if self.decoding >= self.limits.decode_nesting_max {
             return None;
         }

@@ -1,7 +1,9 @@
-//! Duplicate names in an object: equal values are collapsed to one, different values are an error.
+//! Duplicate names in an object: equal values are collapsed to one, different values are an error, in the text itself
+//! and in every text that is decoded from it.
 
 use countersign_contract::IssueCode;
 
+use crate::coerce::trail::Step;
 use crate::report::Finding;
 use crate::schema::escape;
 use crate::strict::has_duplicates;
@@ -9,16 +11,24 @@ use crate::tolerant::SyntaxLog;
 use crate::tree::{Kind, NONE, NodeId, Tree};
 use crate::words::Say;
 
+/// A name that stands in an object twice, with different values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conflict {
+    /// The second of the two.
+    pub(crate) member: NodeId,
+    object: NodeId,
+}
+
 /// Removes repeated members below `root`. Refuses them if their values differ.
 pub(crate) fn collapse(
     tree: &mut Tree<'_>,
     root: NodeId,
     log: &mut SyntaxLog,
-) -> Result<(), Box<Finding>> {
+) -> Result<(), Conflict> {
     let mut stack = vec![root];
     while let Some(node) = stack.pop() {
         if tree.kind(node) == Kind::Object && has_duplicates(tree, node) {
-            collapse_one(tree, node, root, log)?;
+            collapse_one(tree, node, log)?;
         }
         stack.extend(
             tree.children(node)
@@ -28,12 +38,7 @@ pub(crate) fn collapse(
     Ok(())
 }
 
-fn collapse_one(
-    tree: &mut Tree<'_>,
-    object: NodeId,
-    root: NodeId,
-    log: &mut SyntaxLog,
-) -> Result<(), Box<Finding>> {
+fn collapse_one(tree: &mut Tree<'_>, object: NodeId, log: &mut SyntaxLog) -> Result<(), Conflict> {
     let members: Vec<NodeId> = tree.children(object).collect();
     let mut first = std::collections::HashMap::new();
     let mut kept: Vec<NodeId> = Vec::with_capacity(members.len());
@@ -48,7 +53,7 @@ fn collapse_one(
             Some(known) if *known == json => {
                 log.whole(IssueCode::DuplicateCollapsed, tree.node(member).span);
             }
-            Some(_) => return Err(Box::new(conflict(tree, member, object, root))),
+            Some(_) => return Err(Conflict { member, object }),
         }
     }
     tree.node_mut(object).count = 0;
@@ -60,53 +65,65 @@ fn collapse_one(
     Ok(())
 }
 
-fn conflict(tree: &Tree<'_>, member: NodeId, object: NodeId, root: NodeId) -> Finding {
-    let key = tree.key(member);
-    let span = tree.node(member).span.range();
-    Finding {
-        path: format!("{}/{}", path_to(tree, root, object), escape(key)),
-        span: Some([span.start, span.end]),
-        expected: Some(Say::EachNameOnce),
-        suggestion: Some(Say::SendOnce {
-            name: key.to_owned(),
-        }),
-        ..Finding::new(IssueCode::DuplicateKey)
-    }
-}
-
-/// Returns the pointer from one node to another below it. It is only computed for a refusal. Each container
-/// remembers its parent, so that only the requested path is written.
-fn path_to(tree: &Tree<'_>, root: NodeId, target: NodeId) -> String {
-    let mut found: Vec<(NodeId, usize, String)> = vec![(root, 0, String::new())];
-    let mut at = 0;
-    while let Some(&(node, ..)) = found.get(at) {
-        if node == target {
-            break;
-        }
-        for (i, child) in tree.children(node).enumerate() {
-            if tree.node(child).count > 0 {
-                found.push((child, at, step(tree, node, child, i)));
+impl Conflict {
+    /// Builds the refusal.
+    pub(crate) fn finding(self, tree: &Tree<'_>, root: NodeId) -> Finding {
+        let name = tree.key(self.member);
+        let span = tree.node(self.member).span.range();
+        let mut path = String::new();
+        for step in self.steps(tree, root) {
+            path.push('/');
+            match step {
+                Step::Key(key) => path.push_str(&escape(tree.str(key))),
+                Step::Index(index) => path.push_str(&index.to_string()),
             }
         }
-        at += 1;
+        Finding {
+            path,
+            span: Some([span.start, span.end]),
+            expected: Some(Say::EachNameOnce),
+            suggestion: Some(Self::suggestion(name)),
+            ..Finding::new(IssueCode::DuplicateKey)
+        }
     }
-    let mut steps = Vec::new();
-    while let Some((_, parent, step)) = found.get(at).filter(|_| at > 0) {
-        steps.push(step.as_str());
-        at = *parent;
+
+    /// Returns what to send instead.
+    pub(crate) fn suggestion(name: &str) -> Say {
+        Say::SendOnce {
+            name: name.to_owned(),
+        }
     }
-    let mut path = String::new();
-    for step in steps.into_iter().rev() {
-        path.push('/');
-        path.push_str(step);
+
+    /// Returns the steps from a node down to the member. They are only computed for a refusal. Each container
+    /// remembers its parent, so that only the requested path is built.
+    pub(crate) fn steps(self, tree: &Tree<'_>, root: NodeId) -> Vec<Step> {
+        let mut found: Vec<(NodeId, usize, Step)> = vec![(root, 0, Step::Index(0))];
+        let mut at = 0;
+        while let Some(&(node, ..)) = found.get(at) {
+            if node == self.object {
+                break;
+            }
+            for (i, child) in tree.children(node).enumerate() {
+                if tree.node(child).count > 0 {
+                    found.push((child, at, step(tree, node, child, i)));
+                }
+            }
+            at += 1;
+        }
+        let mut steps = vec![Step::Key(tree.node(self.member).key)];
+        while let Some((_, parent, step)) = found.get(at).filter(|_| at > 0) {
+            steps.push(*step);
+            at = *parent;
+        }
+        steps.reverse();
+        steps
     }
-    path
 }
 
-fn step(tree: &Tree<'_>, parent: NodeId, child: NodeId, index: usize) -> String {
+fn step(tree: &Tree<'_>, parent: NodeId, child: NodeId, index: usize) -> Step {
     if tree.kind(parent) == Kind::Array {
-        index.to_string()
+        Step::Index(index)
     } else {
-        escape(tree.key(child))
+        Step::Key(tree.node(child).key)
     }
 }

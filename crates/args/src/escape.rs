@@ -47,12 +47,23 @@ pub(crate) fn decode_foreign(rest: &[u8]) -> Option<(char, usize)> {
 }
 
 /// True if a `\u` escape is half of a surrogate pair without the other half.
-pub(crate) fn is_surrogate(rest: &[u8]) -> bool {
+fn is_surrogate(rest: &[u8]) -> bool {
     rest.get(1) == Some(&b'u')
         && rest
             .get(2..6)
             .and_then(hex)
             .is_some_and(|code| (0xd800..=0xdfff).contains(&code))
+}
+
+/// True if a `\u` escape lost some of its digits, has them in braces as in other languages, or is half of a surrogate
+/// pair: it stands for a character that is not known. A text that ends inside its digits is only cut off.
+pub(crate) fn is_broken(rest: &[u8]) -> bool {
+    let digits = rest.get(2..).unwrap_or_default();
+    let begins = digits
+        .first()
+        .is_some_and(|byte| byte.is_ascii_hexdigit() || *byte == b'{');
+    let whole = digits.iter().take(4).all(u8::is_ascii_hexdigit);
+    is_surrogate(rest) || (rest.get(1) == Some(&b'u') && begins && !whole)
 }
 
 fn hex(digits: &[u8]) -> Option<u32> {

@@ -18,6 +18,8 @@ pub(crate) enum Fault {
     Element,
     /// The document is a part of a program, for example a positional argument or an operand.
     Code,
+    /// The document is a tool's result, or stands in another speaker's turn.
+    Turn,
     /// A second document or call follows the first.
     Second,
     /// A parameter stands outside the document.
@@ -42,6 +44,7 @@ impl Fault {
             Self::Markup => (Say::IsMarkup, Say::SendAsObject),
             Self::Element => (Say::ElementUnclear { byte }, Say::SendAsObject),
             Self::Code => (Say::IsCode { byte }, Say::SendAsObject),
+            Self::Turn => (Say::NotTheCall { byte }, Say::SendOnlyObject),
             Self::Second => (Say::SecondDocument { byte }, Say::SendOnlyObject),
             Self::Outside => (Say::OutsideDocument { byte }, Say::SendOnlyObject),
             Self::Bare => (Say::BareValue { byte }, Say::QuoteValues),

@@ -1,5 +1,7 @@
 //! Folding: the comparison of spellings, and the similarity for suggestions.
 
+use unicode_normalization::UnicodeNormalization;
+
 /// Folds a key for comparison: case, spaces, `_`, `-` and the quotes and punctuation that models leave around a
 /// word do not matter.
 pub(crate) fn fold(text: &str) -> String {
@@ -28,7 +30,8 @@ pub(crate) fn fold_value(text: &str) -> String {
     let trimmed = trim(text);
     let mut folded = String::with_capacity(trimmed.len());
     let mut previous = None;
-    let mut characters = trimmed.chars().peekable();
+    // The same character may be written as one or with a combining mark.
+    let mut characters = trimmed.nfc().peekable();
     while let Some(character) = characters.next() {
         let next = characters.peek();
         let inside = previous.is_some() && next.is_some();
@@ -43,6 +46,19 @@ pub(crate) fn fold_value(text: &str) -> String {
         previous = Some(character);
     }
     folded
+}
+
+/// Reduces a value to its letters and digits: what is left if no punctuation counts.
+pub(crate) fn letters(text: &str) -> String {
+    text.nfc()
+        .filter(|character| character.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// Folds only the case of a value.
+pub(crate) fn fold_case(text: &str) -> String {
+    text.trim().nfc().flat_map(char::to_lowercase).collect()
 }
 
 /// Removes quotes around a word and punctuation behind it.

@@ -3,6 +3,7 @@
 
 pub(crate) mod tag;
 pub(crate) mod thinking;
+pub(crate) mod turn;
 
 use crate::fault::Fault;
 use tag::{Kind, Tag};
@@ -28,6 +29,9 @@ pub(crate) enum Trouble {
 
 /// Maximum length of a `{word}` or `[1]` that counts as a mention.
 const MENTION_BYTES_MAX: usize = 64;
+
+/// Languages of a fence that only a call stands in.
+const CALL_FENCES: [&str; 4] = ["tool_call", "tool_calls", "tool_code", "function_call"];
 
 /// Words that continue an expression.
 const OPERATORS: [&str; 8] = ["if", "or", "and", "for", "else", "is", "in", "not"];
@@ -55,6 +59,19 @@ pub(crate) fn check(
         scanner.character(c)?;
     }
     scanner.finish()
+}
+
+/// True if a text ends with a mark that only a call stands in: `<tool_call>`, `<|python_tag|>`, a fence `tool_call`.
+pub(crate) fn ends_with_call_mark(before: &str) -> bool {
+    let end = before.trim_end();
+    let line = end.rsplit('\n').next().unwrap_or_default().trim();
+    if let Some(info) = line.strip_prefix("```") {
+        return CALL_FENCES.contains(&info.trim());
+    }
+    let Some(open) = end.rfind('<').filter(|_| end.ends_with('>')) else {
+        return end.ends_with("[TOOL_CALLS]");
+    };
+    tag::read(end.get(open..).unwrap_or_default()).is_some_and(|tag| tag.marks_call())
 }
 
 /// True if the text before the first document has elements for single parameters.

@@ -266,6 +266,9 @@ pub(crate) struct Member {
     pub(crate) text: String,
     pub(crate) number: Option<Decimal>,
     pub(crate) folded: String,
+    /// The string with only its case folded, and with only its letters and digits.
+    pub(crate) cased: String,
+    pub(crate) letters: String,
     /// Canonical text of a container.
     pub(crate) json: Option<String>,
 }

@@ -307,7 +307,9 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                 return self.open(key, schema);
             }
             b'}' | b']' if list => return Ok(self.close()),
+            // `[1,,2]`: an item may be missing, or a comma too many.
             b',' if list => {
+                self.breaks(self.at, Fault::Unreadable);
                 self.stray_comma();
                 return Ok(Step::Value(Str::EMPTY));
             }
@@ -333,6 +335,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             }
             None => return Err(NoRead::Broken(start, Fault::Unreadable)),
         };
+        self.check_number_form(node, key, start);
         self.attach(node, key)?;
         let bare = std::mem::take(&mut self.bare_text);
         if let Some(frame) = self.stack.last_mut() {
@@ -343,6 +346,23 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             self.check_style(start, quote);
         }
         Ok(Step::Behind)
+    }
+
+    /// Refuses `007` or `+49…` where a string is wanted as well as a number: JSON has no such number, so the digits
+    /// may be the string.
+    fn check_number_form(&mut self, node: NodeId, key: Str, start: usize) {
+        let is_number = self.tree.kind(node) == Kind::Number;
+        if !is_number || self.tree.spelt(node) == self.tree.text(node) {
+            return;
+        }
+        let Some(id) = self.child_schema(key) else {
+            return;
+        };
+        let takes = |types| self.schema.takes(id, types);
+        let number = takes(Types::INTEGER) || takes(Types::NUMBER) || takes(Types::FRACTION);
+        if number && takes(Types::TEXT) {
+            self.breaks(start, Fault::Bare);
+        }
     }
 
     /// True if the parenthesis here opens a tuple and not a remark in a bare string.

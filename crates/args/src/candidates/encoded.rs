@@ -123,6 +123,7 @@ impl Finder<'_, '_> {
             shape: Shape::Bracketed,
             complete,
             known,
+            called: false,
         }
     }
 }
@@ -152,7 +153,7 @@ fn end_of_literal(inside: &[u8], quote: u8) -> Option<usize> {
 }
 
 /// Decodes the content of a literal. An escape that its language does not have keeps its backslash. `None` if
-/// half of a surrogate pair is missing.
+/// a `\u` escape is broken.
 fn decode(inside: &str, single_quoted: bool) -> Option<String> {
     let mut decoded = String::with_capacity(inside.len());
     let mut at = 0;
@@ -168,7 +169,7 @@ fn decode(inside: &str, single_quoted: bool) -> Option<String> {
         let (character, width) = match escape::decode(rest).or_else(foreign) {
             Some(known) => known,
             None if single_quoted && rest.get(1) == Some(&b'\'') => ('\'', 2),
-            None if escape::is_surrogate(rest) => return None,
+            None if escape::is_broken(rest) => return None,
             None => ('\\', 1),
         };
         decoded.push(character);

@@ -31,9 +31,20 @@ impl Coercer<'_, '_> {
         if looks_like_a_list(self.tree.text(node)) {
             return self.rejected(node, id);
         }
+        // The word for nothing is not an item.
+        if is_nothing(self.tree.text(node)) && !self.items_list(node, id) {
+            return self.rejected(node, id);
+        }
+        // A string with separators is one item or several, if the items are any strings.
+        let separated = enumerates(self.tree.text(node));
+        if separated && self.items_accept(node, id) && !self.items_list(node, id) {
+            let span = self.tree.node(node).span;
+            let event = Event::new(IssueCode::Ambiguous, span).schema(id);
+            return self.fail(event.suggestion(Say::SendList));
+        }
         let wrapped = self.wrap(node, id);
-        // A string for a list of strings is one item: "San Francisco, CA" is one place. For any other item type
-        // it depends on whether the whole or the pieces fit; if both do, there is no safe reading.
+        // For any other item type it depends on whether the whole or the pieces fit; if both do, there is no safe
+        // reading.
         if !self.tree.text(node).contains(',') || self.items_accept(node, id) {
             return wrapped;
         }
@@ -57,16 +68,26 @@ impl Coercer<'_, '_> {
 
     /// True if the items accept this value as it is.
     fn items_accept(&self, node: NodeId, id: SchemaId) -> bool {
-        let item = self
-            .schema
-            .rules(id)
-            .list
-            .as_ref()
-            .and_then(|list| list.item(0));
-        item.is_none_or(|item| self.accepts(node, item))
+        self.item_of(id).is_none_or(|item| self.accepts(node, item))
     }
 
+    /// True if the items list this very value among those that are allowed.
+    fn items_list(&self, node: NodeId, id: SchemaId) -> bool {
+        self.item_of(id).is_some_and(|item| {
+            self.schema.rules(item).allowed.is_some() && self.accepts(node, item)
+        })
+    }
+
+    fn item_of(&self, id: SchemaId) -> Option<SchemaId> {
+        let list = self.schema.rules(id).list.as_ref();
+        list.and_then(|list| list.item(0))
+    }
+
+    /// Wraps a lone value. An item is not wrapped: the author may have left out the inner brackets or the outer ones.
     fn wrap(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        if self.is_item {
+            return self.rejected(node, id);
+        }
         let copy = self.tree.copy(node);
         self.list_of(node, &[copy], id, IssueCode::ScalarWrapped)
     }
@@ -123,7 +144,7 @@ impl Coercer<'_, '_> {
         let mut whole = true;
         for (i, item) in items.into_iter().enumerate() {
             let outcome = match rules.item(i) {
-                Some(schema) => self.coerce(item, schema),
+                Some(schema) => self.coerce_child(item, schema, true),
                 None => Self::as_is(item),
             };
             let placed = self.trail.at_index(i, outcome.trail);
@@ -141,7 +162,10 @@ impl Coercer<'_, '_> {
     /// Decodes a string into the container it holds; `None` if it holds none that fits.
     pub(super) fn decoded(&mut self, node: NodeId, id: SchemaId) -> Option<Outcome> {
         let (key, span) = (self.tree.node(node).key, self.tree.node(node).span);
-        let (container, log) = self.decode(node, id)?;
+        let (container, log) = match self.decode(node, id)? {
+            Ok(decoded) => decoded,
+            Err(conflict) => return Some(conflict),
+        };
         self.tree.node_mut(container).key = key;
         self.decoding += 1;
         let inner = self.coerce(container, id);
@@ -157,6 +181,25 @@ impl Coercer<'_, '_> {
             cost: Cost::of(IssueCode::ContainerDecoded).plus(inner.cost),
         })
     }
+}
+
+/// True for the words with which languages write that there is no value.
+pub(super) fn is_nothing(text: &str) -> bool {
+    matches!(
+        text.trim(),
+        "null" | "Null" | "NULL" | "None" | "none" | "nil" | "undefined"
+    )
+}
+
+/// True if a string may be several items: it has a separator inside it, or is nothing but addresses.
+fn enumerates(text: &str) -> bool {
+    let separator = |c: char| matches!(c, ',' | ';' | '\n' | '\r' | '、' | '，' | '；');
+    let mut words = text.split_whitespace();
+    let is_address = |word: &str| word.contains('@') || word.contains("://");
+    let addresses = words.next().is_some_and(is_address)
+        && words.clone().next().is_some()
+        && words.all(is_address);
+    addresses || text.trim().contains(separator)
 }
 
 fn looks_like_a_list(text: &str) -> bool {

@@ -4,6 +4,7 @@
 use countersign_contract::IssueCode;
 use countersign_contract::tool::UnknownKeys;
 
+use super::list::is_nothing;
 use super::trail::{Cost, Event, Trail, TrailId, Unread};
 use super::{Coercer, Lossy, Outcome};
 use crate::schema::{Additional, ObjectRules, Property, SchemaId, Types};
@@ -105,7 +106,7 @@ impl Coercer<'_, '_> {
     }
 
     fn mend_by(&mut self, member: NodeId, schema: SchemaId) -> (Fate, TrailId, Cost) {
-        let outcome = self.coerce(member, schema);
+        let outcome = self.coerce_child(member, schema, false);
         self.placed(member, outcome)
     }
 
@@ -129,7 +130,7 @@ impl Coercer<'_, '_> {
             let leaf = self.trail.leaf(event);
             return (Fate::Drop, self.trail.at_key(key, leaf), Cost::of(code));
         }
-        let outcome = self.coerce(member, property.schema);
+        let outcome = self.coerce_child(member, property.schema, false);
         if outcome.node.is_none()
             && property.tells(*self.policy)
             // A value beyond a limit was not read to its end, so its content is unknown.
@@ -161,9 +162,7 @@ impl Coercer<'_, '_> {
                 // An empty string counts as given where something is changed (B10).
                 "" if self.lossy == Lossy::Refused => return None,
                 "" => IssueCode::EmptyDropped,
-                "null" | "Null" | "NULL" | "None" | "none" | "nil" | "undefined" => {
-                    IssueCode::NullDropped
-                }
+                word if is_nothing(word) => IssueCode::NullDropped,
                 _ => return None,
             },
             Kind::False | Kind::True | Kind::Number | Kind::Array | Kind::Object => return None,

@@ -45,6 +45,18 @@ const CARRIERS: [&str; 12] = [
 ];
 
 impl Coercer<'_, '_> {
+    /// Binds a document in a mark for calls: there a name with arguments is the call, even if the declaration has a
+    /// parameter `name`.
+    pub(crate) fn bind_marked(&mut self, node: NodeId) -> Outcome {
+        if !self.is_two_things(node) {
+            return self.bind_root(node);
+        }
+        let before = std::mem::replace(&mut self.carried, true);
+        let outcome = self.bind_inside(node);
+        self.carried = before;
+        outcome
+    }
+
     /// Binds a document as it is, or the arguments that it wraps.
     pub(crate) fn bind_root(&mut self, node: NodeId) -> Outcome {
         let root = self.schema.root;
@@ -62,11 +74,20 @@ impl Coercer<'_, '_> {
                 return unwrapped;
             }
             let declares = self.schema.rules(root).object.is_some();
-            if declares && (is_rpc || self.is_call(node) || self.wraps_a_call(node)) {
+            let is_call = is_rpc || self.is_call(node) || self.wraps_a_call(node);
+            if declares && (is_call || self.wraps_a_document(node)) {
                 return self.still_a_call(node);
             }
         }
         if self.accepts(node, root) {
+            // A name with arguments that nothing declares is the call as well as the arguments.
+            if self.unwrapping == 0 && self.is_two_things(node) {
+                return if self.says_call(node) {
+                    self.bind_marked(node)
+                } else {
+                    self.still_a_call(node)
+                };
+            }
             return self.untouched(node, root);
         }
         let outcome = self.convert_root(node);
@@ -112,6 +133,24 @@ impl Coercer<'_, '_> {
             && names().any(wraps)
             && names().any(|name| CALL_NAMES.contains(&name))
             && names().all(|name| wraps(name) || CALL_MEMBERS.contains(&name))
+    }
+
+    /// True if an object is nothing but wrapped arguments, also such that cannot be read: without this it would pass as
+    /// a call without arguments.
+    fn wraps_a_document(&self, node: NodeId) -> bool {
+        let wraps = |member: NodeId| {
+            WRAPPERS.contains(&self.tree.key(member))
+                && match self.tree.kind(member) {
+                    Kind::Object => true,
+                    Kind::Text => self.tree.text(member).trim_start().starts_with('{'),
+                    Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Array => false,
+                }
+        };
+        let beside = |member: NodeId| CALL_MEMBERS.contains(&self.tree.key(member));
+        let mut members = self.tree.children(node);
+        self.only_wraps(node)
+            && self.tree.children(node).any(wraps)
+            && members.all(|member| wraps(member) || beside(member))
     }
 
     /// True for a call in the form of JSON-RPC.
@@ -179,6 +218,28 @@ impl Coercer<'_, '_> {
                 || !self.tree.children(node).all(declared))
     }
 
+    /// True if an object says itself that it is a call: `"type": "tool_use"`.
+    fn says_call(&self, node: NodeId) -> bool {
+        let kinds = ["tool_use", "tool_call", "function", "function_call"];
+        let says = |kind: NodeId| {
+            self.tree.kind(kind) == Kind::Text && kinds.contains(&self.tree.text(kind))
+        };
+        !self.schema.knows(self.schema.root, "type")
+            && self.tree.member(node, "type").is_some_and(says)
+    }
+
+    /// True if a document looks like a call around arguments that the declaration does not have under that name.
+    fn is_two_things(&self, node: NodeId) -> bool {
+        let root = self.schema.root;
+        let undeclared = |member: NodeId| {
+            let name = self.tree.key(member);
+            WRAPPERS.contains(&name) && !self.schema.knows(root, name)
+        };
+        self.schema.rules(root).object.is_some()
+            && self.looks_like_call(node)
+            && self.tree.children(node).any(undeclared)
+    }
+
     fn still_a_call(&mut self, node: NodeId) -> Outcome {
         let event = Event::new(IssueCode::Ambiguous, self.tree.node(node).span)
             .came(Say::CallInCall)
@@ -210,8 +271,10 @@ impl Coercer<'_, '_> {
     /// Unwraps a document that is a string.
     fn unwrap_text(&mut self, node: NodeId) -> Outcome {
         let span = self.tree.node(node).span;
-        let Some((container, log)) = self.decode(node, self.schema.root) else {
-            return self.coerce_rejected(node, self.schema.root);
+        let (container, log) = match self.decode(node, self.schema.root) {
+            Some(Ok(decoded)) => decoded,
+            Some(Err(conflict)) => return conflict,
+            None => return self.coerce_rejected(node, self.schema.root),
         };
         self.decoding += 1;
         let inner = self.bind_inside(container);
@@ -266,7 +329,10 @@ impl Coercer<'_, '_> {
         let before = std::mem::replace(&mut self.carried, carried);
         let inner = self.bind_inside(wrapper);
         self.carried = before;
-        inner.node?;
+        // Two values under one name are in the wrapped arguments, whatever else the object may be.
+        if inner.node.is_none() && !self.trail.has(inner.trail, IssueCode::DuplicateKey) {
+            return None;
+        }
         Some(self.unwrapped(inner, IssueCode::ArgumentsUnwrapped, span))
     }
 

@@ -24,6 +24,11 @@ impl Coercer<'_, '_> {
             }
         };
         let span = self.tree.node(node).span;
+        let grouped = self.tree.kind(node) == Kind::Text && is_point_group(self.tree.text(node));
+        if grouped && self.reading.is_comma_unknown() {
+            let event = Event::new(IssueCode::Ambiguous, span).schema(id);
+            return self.fail(event.suggestion(Say::SendAsNumber));
+        }
         let decimal = Decimal::parse(&json);
         let most = self.limits.number_digits_max;
         match decimal
@@ -133,6 +138,16 @@ impl Coercer<'_, '_> {
         self.tree.node_mut(made).key = key;
         made
     }
+}
+
+/// True for `1.000`, which is one to some authors and a thousand to others.
+fn is_point_group(text: &str) -> bool {
+    let digits = text.trim().trim_start_matches(['-', '+']);
+    digits.strip_suffix(".000").is_some_and(|whole| {
+        matches!(whole.len(), 1..=3)
+            && !whole.starts_with('0')
+            && whole.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 fn truth_of(text: &str) -> Option<bool> {

@@ -5,7 +5,7 @@ use countersign_contract::IssueCode;
 
 use super::trail::{Cost, Event};
 use super::{Coercer, Lossy, Outcome};
-use crate::fold::fold_value;
+use crate::fold::{fold_case, fold_value, letters};
 use crate::schema::{Allowed, SchemaId};
 use crate::tree::{Kind, NodeId};
 
@@ -97,10 +97,24 @@ fn member_meant(allowed: &Allowed, text: &str) -> Option<(String, IssueCode)> {
     if let (Some((_, at)), None) = (aliases.next(), aliases.next()) {
         return Some((allowed.members.get(*at)?.text.clone(), IssueCode::EnumAlias));
     }
-    let mut members = allowed
-        .members
-        .iter()
-        .filter(|member| member.kind == Kind::Text && member.folded == folded);
+    let texts = || {
+        allowed
+            .members
+            .iter()
+            .filter(|member| member.kind == Kind::Text)
+    };
+    let cased = fold_case(text);
+    let mut members = texts().filter(|member| member.cased == cased);
+    if let (Some(member), None) = (members.next(), members.next()) {
+        return Some((member.text.clone(), IssueCode::EnumFolded));
+    }
+    // Separators are skipped only where they make no difference between members: `a-b` may be `a.b` or `ab`.
+    let letters = letters(text);
+    let alike = texts().filter(|member| member.letters == letters);
+    if !letters.is_empty() && alike.take(2).count() > 1 {
+        return None;
+    }
+    let mut members = texts().filter(|member| member.folded == folded);
     match (members.next(), members.next()) {
         (Some(member), None) => Some((member.text.clone(), IssueCode::EnumFolded)),
         _ => None,

@@ -91,7 +91,32 @@ impl Coercer<'_, '_> {
             let alike = self.schema.rules(*branch).types.has(own);
             outcomes.push((outcome, alike));
         }
-        self.pick(node, id, &outcomes)
+        let picked = self.pick(node, id, &outcomes);
+        let is_list = |node: NodeId| self.tree.kind(node) == Kind::Array;
+        // One value for a list or a list of lists: the number of brackets would be a guess.
+        if !is_list(node)
+            && picked.node.is_some_and(is_list)
+            && branches.iter().any(|branch| self.is_list_of_lists(*branch))
+            && self.trail.has(picked.trail, IssueCode::ScalarWrapped)
+        {
+            return self.ambiguous(node, id);
+        }
+        picked
+    }
+
+    fn is_list_of_lists(&self, id: SchemaId) -> bool {
+        let list = self.schema.rules(id).list.as_ref();
+        let item = list.and_then(|list| list.item(0));
+        item.is_some_and(|item| {
+            let types = self.schema.rules(item).types;
+            types != Types::ANY && types.has(Types::ARRAY)
+        })
+    }
+
+    fn ambiguous(&mut self, node: NodeId, id: SchemaId) -> Outcome {
+        let span = self.tree.node(node).span;
+        let event = Event::new(IssueCode::Ambiguous, span).schema(id);
+        self.fail(event.suggestion(Say::SendMeantType))
     }
 
     /// Returns the branch that a constant member selects, such as `"type": "card"`.
@@ -116,6 +141,27 @@ impl Coercer<'_, '_> {
             (Some(only), None) => Some(*only),
             _ => None,
         }
+    }
+
+    /// True if a string is an enum member in another spelling to one branch, and a boolean or a number to another: `"ON"`
+    /// for `"on"` or a boolean.
+    fn is_word_of_two(&self, node: NodeId, outcomes: &[(Outcome, bool)]) -> bool {
+        let kind = |outcome: &Outcome| outcome.node.map(|node| self.tree.kind(node));
+        let respelt = |outcome: &Outcome| {
+            kind(outcome) == Some(Kind::Text)
+                && [IssueCode::EnumFolded, IssueCode::EnumAlias]
+                    .into_iter()
+                    .any(|code| self.trail.has(outcome.trail, code))
+        };
+        let other = |outcome: &Outcome| {
+            matches!(
+                kind(outcome),
+                Some(Kind::True | Kind::False | Kind::Number | Kind::Null)
+            )
+        };
+        self.tree.kind(node) == Kind::Text
+            && outcomes.iter().any(|(outcome, _)| respelt(outcome))
+            && outcomes.iter().any(|(outcome, _)| other(outcome))
     }
 
     fn pick(&mut self, node: NodeId, id: SchemaId, outcomes: &[(Outcome, bool)]) -> Outcome {
@@ -144,10 +190,14 @@ impl Coercer<'_, '_> {
                 json
             })
             .collect();
-        if values.windows(2).any(|pair| pair.first() != pair.last()) {
-            let span = self.tree.node(node).span;
-            let event = Event::new(IssueCode::Ambiguous, span).schema(id);
-            return self.fail(event.suggestion(Say::SendMeantType));
+        let differ = values.windows(2).any(|pair| pair.first() != pair.last());
+        // `1,5` for a number or a list: the comma may be the decimal mark.
+        let takes = |types| self.schema.takes(id, types);
+        let is_split = (takes(Types::INTEGER) || takes(Types::FRACTION))
+            && self.tree.kind(node) == Kind::Text
+            && self.trail.has(best.trail, IssueCode::ListSplit);
+        if differ || is_split || self.is_word_of_two(node, outcomes) {
+            return self.ambiguous(node, id);
         }
         *best
     }

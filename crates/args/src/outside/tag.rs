@@ -45,6 +45,24 @@ const WRAPPERS: [&str; 28] = [
     "tools",
 ];
 
+/// Marks that only a call stands in, as elements or as tokens.
+const CALL_MARKS: [&str; 11] = [
+    "function_call",
+    "function_calls",
+    "functioncall",
+    "python_tag",
+    "start_action",
+    "tool_call",
+    "tool_calls",
+    "tool_use",
+    "toolcall",
+    "tools",
+    "use_tool",
+];
+
+/// Tokens of chat templates that are written like elements.
+const TURN_TOKENS: [&str; 4] = ["bos", "end_of_turn", "eos", "start_of_turn"];
+
 /// Kind of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -108,6 +126,15 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
             width,
         });
     }
+    if TURN_TOKENS.contains(&inside) {
+        return Some(Tag {
+            kind: Kind::Token,
+            name: inside,
+            attributes: "",
+            cut: end.is_none(),
+            width,
+        });
+    }
     let (kind, inside) = match inside.strip_prefix('/') {
         Some(inside) => (Kind::Closes, inside),
         None => (Kind::Opens, inside.trim_end_matches('/')),
@@ -149,6 +176,11 @@ impl<'t> Tag<'t> {
         let named = is_one_of(self.name, &["invoke"]);
         self.kind == Kind::Opens
             && (named || (self.is_call() && is_one_of(self.name, &["function", "tool", "call"])))
+    }
+
+    /// True for a mark that only a call stands in.
+    pub(crate) fn marks_call(&self) -> bool {
+        self.kind != Kind::Closes && is_one_of(self.name, &CALL_MARKS)
     }
 
     /// True for an element with this name, in any case.

@@ -16,10 +16,13 @@ const NAMES: [&str; 10] = [
 ];
 
 /// Other pairs of marks.
-const MARKS: [(&str, &str); 3] = [
+const MARKS: [(&str, &str); 6] = [
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<unused94>thought", "<unused95>"),
+    ("<|channel>thought", "<channel|>"),
 ];
 
 /// Harmony's channel for thinking, and the tokens that end a message in it.

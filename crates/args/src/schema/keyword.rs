@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::compile::{Result, SchemaError};
 use super::{Allowed, Member, NumberRules, Pattern, Rules, TextRules, Types};
-use crate::fold::fold_value;
+use crate::fold::{fold_case, fold_value, letters};
 use crate::format::Format;
 use crate::number::Decimal;
 use crate::tree::Kind;
@@ -120,6 +120,8 @@ fn member(value: &Value) -> Member {
             .then(|| Decimal::parse(&text))
             .flatten(),
         folded: fold_value(&text),
+        cased: fold_case(&text),
+        letters: letters(&text),
         json: container.then(|| crate::render::of_value(value)),
         text,
     }
@@ -146,11 +148,21 @@ pub(super) fn number_rules(object: &Map<String, Value>, path: &str) -> Result<Op
         Some(Value::Number(number)) => Ok(Decimal::parse(&number.to_string())),
         Some(_) => refuse(&format!("{path}/{key}"), "it must be a number"),
     };
+    // OpenAPI 3.0 has draft 4, where `exclusiveMinimum: true` makes the `minimum` beside it exclusive.
+    let bounds = |plain: &str, exclusive: &str| -> Result<_> {
+        Ok(match object.get(exclusive) {
+            Some(Value::Bool(true)) if object.contains_key(plain) => (None, bound(plain)?),
+            Some(Value::Bool(false)) => (bound(plain)?, None),
+            _ => (bound(plain)?, bound(exclusive)?),
+        })
+    };
+    let (minimum, exclusive_minimum) = bounds("minimum", "exclusiveMinimum")?;
+    let (maximum, exclusive_maximum) = bounds("maximum", "exclusiveMaximum")?;
     let rules = NumberRules {
-        minimum: bound("minimum")?,
-        maximum: bound("maximum")?,
-        exclusive_minimum: bound("exclusiveMinimum")?,
-        exclusive_maximum: bound("exclusiveMaximum")?,
+        minimum,
+        maximum,
+        exclusive_minimum,
+        exclusive_maximum,
         multiple_of: bound("multipleOf")?,
     };
     let any = [

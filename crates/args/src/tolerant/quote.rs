@@ -352,7 +352,7 @@ impl Reader<'_, '_, '_> {
         let unclear = match rest.get(1) {
             Some(b'\n' | b'\r') => true,
             Some(b'a' | b'v' | b'N' | b'0'..=b'7') => quote.style != Style::Double,
-            _ => escape::is_surrogate(rest),
+            _ => escape::is_broken(rest),
         };
         if unclear {
             self.breaks(self.at, Fault::Escape);

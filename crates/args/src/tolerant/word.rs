@@ -26,7 +26,16 @@ pub(super) fn is_text(token: &str) -> bool {
         return is_windows_path(token)
             && token.chars().all(|c| c == '\\' || is_word(c, "._-: ~+&'"));
     }
-    is_words(token) && !selects_a_member(token)
+    is_words(token) && !selects_a_member(token) && !is_expression(token)
+}
+
+/// True for `a if b else c` and `x for x in y`, expressions that are made of words.
+fn is_expression(token: &str) -> bool {
+    let follows = |first: &str, second: &str| {
+        let behind = token.split_once(first).map(|(_, behind)| behind);
+        behind.is_some_and(|behind| behind.contains(second))
+    };
+    follows(" if ", " else ") || follows(" for ", " in ")
 }
 
 /// True for `NaN` and similar words, with or without a sign.

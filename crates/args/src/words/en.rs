@@ -100,6 +100,7 @@ countersign_contract::messages! {
         IsMarkup => "the arguments are written as markup that cannot be read without guessing",
         ElementUnclear { byte } => "the content of the element at byte {byte} can be a string as well as something else",
         IsCode { byte } => "the arguments contain program code at byte {byte}",
+        NotTheCall { byte } => "what starts at byte {byte} is the result of a tool or the turn of another speaker, not a call",
         SecondDocument { byte } => "a second JSON document or call starts at byte {byte}",
         OutsideDocument { byte } => "a parameter is outside the JSON document at byte {byte}",
         BareValue { byte } => "the unquoted value at byte {byte} is code or a placeholder",

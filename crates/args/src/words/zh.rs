@@ -99,6 +99,7 @@ countersign_contract::translation! {
         IsMarkup => "参数写成了标记语言，不猜测就无法读取",
         ElementUnclear { byte } => "第 {byte} 字节处的元素内容既可以是字符串，也可以是别的值",
         IsCode { byte } => "参数在第 {byte} 字节处是程序的一部分",
+        NotTheCall { byte } => "从第 {byte} 字节开始的是工具的结果或另一方的发言，不是调用",
         SecondDocument { byte } => "第 {byte} 字节处出现第二个文档或调用",
         OutsideDocument { byte } => "第 {byte} 字节处有参数位于文档之外",
         BareValue { byte } => "第 {byte} 字节处未加引号的值是代码或占位符",
