@@ -19,12 +19,16 @@ const NOT_HERE: [&str; 4] = ["help", "mcp", "serve", "wrap"];
 
 /// The arguments of every command but for [`NOT_HERE`]; `{}` stands for the id of a record, `{key}` for that of an API key,
 /// `{dir}` for a folder.
-const CASES: [&str; 58] = [
+const CASES: [&str; 62] = [
     "approvals list",
     "approvals show ap_000000000000",
     "approvals approve ap_000000000000",
     "approvals deny ap_000000000000",
     "attention",
+    "grants list --user ann",
+    "grants make --user ann --to agent:shopper --tool notes.clear --calls 3 --until 7d",
+    "grants revoke gr_000000000000 --reason none",
+    "grants show gr_000000000000",
     "bind memory.search --args {query:'x'}",
     "call notes.list",
     "calls",

@@ -151,7 +151,8 @@ fn a_server_is_asked_and_stopped() {
 fn a_second_signal_ends_the_notice() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let config = folder.path().join("countersign.toml");
-    std::fs::write(&config, "[server]\ndrain_notice = \"1h\"\n").expect("it can be written");
+    let text = "[server]\ndrain_notice = \"1h\"\n[shop]\nenabled = true\n";
+    std::fs::write(&config, text).expect("it can be written");
     let config = config.to_str().expect("a path of ours").to_owned();
     let mut running = Running::start_in(folder, &["--config", &config]);
     let stopping = || {
@@ -418,7 +419,7 @@ fn a_doctor_is_content_with_a_server_that_works() {
         "{server}"
     );
     assert!(found("log").ends_with(" signed"));
-    assert_eq!(found("in doubt"), "no calls");
+    assert_eq!(found("in doubt"), "no call is in doubt");
 
     // The key on the disk is another one now: what was signed is not its own.
     let key = running.file("log.key");

@@ -66,6 +66,15 @@ async fn a_case_of_an_erased_user_still_has_its_records() {
     let ids = std::slice::from_ref(&day.order);
     let case = shop.archive.case(day.order.as_str(), ids).await.unwrap();
     assert_eq!(case.user_id, "");
-    assert_eq!(case.records.len(), 2);
-    assert!(case.records.iter().all(|record| !record.shown.has_payload));
+    let parts: Vec<CasePart> = case.records.iter().map(|record| record.part).collect();
+    assert_eq!(
+        parts,
+        [CasePart::Ground, CasePart::Named, CasePart::Followed],
+        "the last is the erasure"
+    );
+    let of_user = case
+        .records
+        .iter()
+        .filter(|record| record.part != CasePart::Followed);
+    assert!(of_user.into_iter().all(|record| !record.shown.has_payload));
 }
