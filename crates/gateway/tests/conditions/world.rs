@@ -196,7 +196,7 @@ impl World {
         opened.await.unwrap()
     }
 
-    /// The member `act` of the newest record.
+    /// The member `act` of the newest record, without the session.
     pub(crate) async fn newest_act(&self) -> Value {
         let query = LogQuery {
             limit: 1,
@@ -205,6 +205,11 @@ impl World {
         let rows = self.store.records(&query).await.unwrap();
         let newest = self.store.record(&rows[0].id).await.unwrap().unwrap();
         let leaf = String::from_utf8(newest.leaf).unwrap();
-        EvidenceRecord::from_leaf(&leaf).unwrap().act
+        let mut act = EvidenceRecord::from_leaf(&leaf).unwrap().act;
+        let is_rest = act.as_object_mut().is_none_or(|members| {
+            members.remove("session");
+            !members.is_empty()
+        });
+        if is_rest { act } else { Value::Null }
     }
 }
