@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign::CallContext;
@@ -49,8 +49,8 @@ pub(super) struct Connection {
     /// Calls that are on their way.
     calls: AtomicUsize,
     used: Mutex<Instant>,
-    /// Digests of the definitions that the server listed when the connection was opened, by name.
-    listed: OnceLock<BTreeMap<String, Digest>>,
+    /// Digests of the definitions that a child has listed over this connection, by name.
+    listed: Mutex<BTreeMap<String, Digest>>,
 }
 
 /// The caller's side of a connection.
@@ -212,7 +212,7 @@ impl Connection {
             child: Mutex::new(child),
             calls: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
-            listed: OnceLock::new(),
+            listed: Mutex::default(),
         }
     }
 
@@ -222,19 +222,27 @@ impl Connection {
     }
 
     /// The secrets that the server knows from us: nothing that it says repeats them.
-    /// Has the server list its tools, once: a child that was started anew may be another program by now.
+    /// Has the server list its tools over this connection.
     pub(super) async fn look(&self) -> Result<(), Trouble> {
         let listed = self.list().await?;
         let digests = listed.iter().map(|own| (own.name.clone(), own.digest()));
-        // A second look changes nothing.
-        let _first = self.listed.set(digests.collect());
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = digests.collect();
         Ok(())
     }
 
-    /// True if the server listed another definition of this tool when the connection was opened.
-    pub(super) fn has_other(&self, tool: &str, digest: &Digest) -> bool {
-        let listed = self.listed.get().and_then(|all| all.get(tool));
-        listed.is_some_and(|own| own != digest)
+    /// True if the server has listed another definition of this tool over this connection, and still does.
+    pub(super) async fn has_other(&self, tool: &str, digest: &Digest) -> Result<bool, Trouble> {
+        if !self.has_listed_other(tool, digest) {
+            return Ok(false);
+        }
+        // What it lists may have been approved since.
+        self.look().await?;
+        Ok(self.has_listed_other(tool, digest))
+    }
+
+    fn has_listed_other(&self, tool: &str, digest: &Digest) -> bool {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.get(tool).is_some_and(|own| own != digest)
     }
 
     pub(super) fn set_secrets(&self, secrets: &[Secret]) {

@@ -114,15 +114,15 @@ impl Server {
             let opened = open.unwrap_or(Err(NoConnection::Trouble(Trouble::Full)))?;
             let connection;
             (connection, *sent) = opened;
-            if connection.has_other(&sending.approved.definition.name, &sending.approved.digest) {
+            let approved = sending.approved;
+            let tool = &approved.definition.name;
+            if connection.has_other(tool, &approved.digest).await? {
                 // The task that follows the server looks again at once, and tells the operator.
                 self.changed.notify_one();
-                let approved = sending.approved;
                 return Err(NoConnection::Told(self.quarantined(&approved.name)));
             }
             let (arguments, meta) = (sending.arguments.clone(), sending.meta.clone());
             let limit = limit.min(TIMER_MAX);
-            let tool = &sending.approved.definition.name;
             let call = connection.call(sending.ctx, tool, arguments, meta, limit);
             Ok(call.await?)
         };

@@ -199,7 +199,6 @@ impl Server {
         };
         let bytes_max = usize::try_from(self.entry.response_bytes_max).unwrap_or(usize::MAX);
         let limit = Duration::from_millis(self.entry.connections.start_ms);
-        let looks = *key != Key::Discovery;
         let late = |_| Trouble::NoConnection("the server did not answer in time".to_owned());
         match &self.way {
             Way::Child(program) => {
@@ -212,7 +211,8 @@ impl Server {
                 // The start is large and rare, so it does not stand on the stack of every call.
                 let open = async {
                     let opened = Connection::to_child(program, own, bytes_max, &behind).await?;
-                    looked_at(opened, looks).await
+                    // A child that was started anew may be another program by now. What a server lists to one user may differ.
+                    opened.look().await.map(|()| opened)
                 };
                 let open = Box::pin(open);
                 let open = async { timeout(limit, open).await.map_err(late)? };
@@ -238,10 +238,7 @@ impl Server {
                 );
                 wire.set_credentials(credentials.clone());
                 let concurrent = self.entry.pool.concurrent_max as usize;
-                let open = async {
-                    let opened = Connection::over_http(url, wire, concurrent, &behind).await?;
-                    looked_at(opened, looks).await
-                };
+                let open = Connection::over_http(url, wire, concurrent, &behind);
                 let open = Box::pin(open);
                 let open = async { timeout(limit, open).await.map_err(late)? };
                 let opened = self.pool.get(key, open).await;
@@ -262,12 +259,4 @@ impl Server {
             Way::Child(_) => false,
         }
     }
-}
-
-/// A connection whose server has listed its tools: nothing is called whose definition was not compared.
-async fn looked_at(connection: Connection, looks: bool) -> Result<Connection, Trouble> {
-    if looks {
-        connection.look().await?;
-    }
-    Ok(connection)
 }

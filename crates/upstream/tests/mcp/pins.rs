@@ -298,3 +298,32 @@ async fn definitions_change_under_load() {
     drop(following);
     world.upstreams.close().await;
 }
+
+/// A22: a child that was started anew may be another program. It is compared before its first call, without waiting for the next look at the
+/// server.
+#[tokio::test]
+async fn a_new_child_is_compared_before_its_first_call() {
+    let folder = folder();
+    let manifest = plain(folder.path(), "", "discovery.refresh_seconds = 86400\n");
+    let world = World::new(folder, &manifest).await;
+    let say = async || told(&world.call("plain.say", r#"{"text": "x"}"#).await);
+    assert!(say().await.starts_with("ok "));
+    let pid = world.data("plain.who", "{}").await["pid"].to_string();
+    change(&world);
+    let killed = std::process::Command::new("kill")
+        .args(["-KILL", &pid])
+        .status();
+    assert!(killed.unwrap().success());
+    until(async || {
+        let said = say().await;
+        assert!(!said.starts_with("ok "), "{said}");
+        said.contains("has changed")
+    })
+    .await;
+    let other = world.call("plain.echo", r#"{"text": "x"}"#).await;
+    assert!(other.ok, "an unchanged tool goes on: {other:?}");
+    approve(&world.upstreams, "plain").await;
+    world.ask().await;
+    assert!(say().await.starts_with("ok "));
+    world.upstreams.close().await;
+}
