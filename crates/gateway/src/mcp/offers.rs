@@ -118,15 +118,8 @@ impl Handler {
             asked,
             params,
         };
-        let mut said = talk.map(|(_, said)| said);
-        let mut running = std::pin::pin!(offers.ask(request));
-        let answer = loop {
-            let ended = self.while_talking(running.as_mut(), &mut said, context);
-            if let Ok(answer) = ended.await {
-                break answer;
-            }
-            // A question about something that only calls can wait for: dropped, it is declined.
-        };
+        let said = talk.map(|(_, said)| said);
+        let answer = self.until_ended(offers.ask(request), said, context).await;
         match dialogue.as_deref().and_then(Dialogue::take) {
             Some(Left::Questions(questions)) => {
                 return asking.ask_back(questions).await.map(Passed::Asks).map(Some);

@@ -93,6 +93,23 @@ impl Handler {
         }
     }
 
+    /// The same for what cannot wait for a next request: a question that would have to is declined.
+    pub(super) async fn until_ended<T>(
+        &self,
+        running: impl Future<Output = T>,
+        mut said: Option<mpsc::Receiver<Said>>,
+        context: &RequestContext<RoleServer>,
+    ) -> T {
+        let mut running = std::pin::pin!(running);
+        loop {
+            let ended = self.while_talking(running.as_mut(), &mut said, context);
+            // Dropped unanswered, a question is declined.
+            if let Ok(ended) = ended.await {
+                return ended;
+            }
+        }
+    }
+
     /// Passes a message on, unless the client wants only graver ones.
     async fn tell(&self, message: Value, context: &RequestContext<RoleServer>) {
         let Ok(message) = serde_json::from_value::<ServerNotification>(message) else {
