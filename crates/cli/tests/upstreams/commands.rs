@@ -388,8 +388,8 @@ fn a_wrapped_server_is_called_in_one_line() {
         .unwrap();
     let file = made.path().join("countersign.toml");
     for path in [own.path("data"), wrapped, made.path(), file] {
-        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o077, 0, "{} {mode:o}", path.display());
+        let rights = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(rights & 0o077, 0, "{} {rights:o}", path.display());
     }
 }
 

@@ -98,7 +98,7 @@ says! {
     note_sealed: "Amounts, items and texts are sealed. A person who may open them gives a reason, which is recorded.",
         "金额、商品和文字已密封。有权打开的人须说明理由，理由会被记录。";
     note_waiting: "Some records wait for the next signature of the log; ask again in a second.", "部分记录在等待日志的下一次签名；请稍后再试。";
-    note_erased: "The user was erased: what was asked, answered, shown and confirmed can no longer be read. The records below still prove that it happened, and when.", "该用户的数据已被删除：询问、答复、展示和确认的内容已无法读取。下列记录仍能证明其发生及时间。";
+    note_erased: "The user was erased: what was asked, answered, shown and confirmed can no longer be read, and steps that only named the order, such as questions and the payment, may be missing. The records below still prove that they happened, and when.", "该用户的数据已被删除：询问、答复、展示和确认的内容已无法读取，仅以订单号关联的步骤（如询问和付款）可能缺失。下列记录仍能证明其发生及时间。";
     note_cut: "There were more records than are looked through; some may be missing here.", "记录过多，未能全部检查；部分记录可能未列出。";
     file_note: "This page is for reading. The proof is bundle.json: open verify.html in a browser and drop bundle.json on it.",
         "本页仅供阅读。证明是 bundle.json：请在浏览器中打开 verify.html，并把 bundle.json 拖入。";

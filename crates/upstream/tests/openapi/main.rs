@@ -62,7 +62,7 @@ fn refusals_have_their_line_and_reason() {
         .iter()
         .map(|it| it.name.as_str())
         .collect();
-    assert_eq!(tools, ["refused.get_good"]);
+    assert_eq!(tools, ["refused.get_good", "refused.get_apart"]);
 }
 
 /// B15: the file is read by people, and by the program as it was meant.
