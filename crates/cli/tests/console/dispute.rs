@@ -298,8 +298,8 @@ fn a_hold_covers_a_case_and_an_erasure_is_told() {
         page.contains("User erased by") && !page.contains("id=\"keep\""),
         "{page}"
     );
-    let (head, _) = person.send("/erasures", &[("name", id), ("reason", "again")]);
-    assert_eq!(head.status, 404);
+    let (answer, _) = person.send("/erasures", &[("name", id), ("reason", "again")]);
+    assert_eq!(answer.status, 404);
 }
 
 /// A19: hold and erase are buttons where a person looks: on the page of a case, of a call, and on the list of a user's calls. An erasure

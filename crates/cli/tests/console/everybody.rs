@@ -56,22 +56,17 @@ pub(crate) fn all_pages(world: &World) -> Vec<String> {
 /// Looks at the sign-in, as the operator at every page, and at the pages that forms lead to. Each look has a name.
 pub(crate) fn walk(world: &World, browser: &Browser, look: &mut dyn FnMut(&str)) {
     let ready = || browser.until("document.readyState === 'complete' && window.htmx");
-    browser.open(&format!("{}/sign-in?next=/", world.url));
-    browser.until("document.readyState === 'complete'");
-    look("/sign-in");
-    browser.open(&world.run(&["console"]));
-    browser.until("document.querySelector('.me b')");
+    come_in(world, browser, look);
     let mut pages = all_pages(world);
     pages.push(format!("/approvals?shape={}", world.shape()));
-    for page in &pages {
-        browser.open(&format!("{}{page}", world.url));
-        ready();
-        look(page);
-    }
     let begin = |page: &str| {
         browser.open(&format!("{}{page}", world.url));
         ready();
     };
+    for page in &pages {
+        begin(page);
+        look(page);
+    }
     let reached = |expression: &str| {
         browser.until(expression);
         ready();
@@ -90,18 +85,15 @@ pub(crate) fn walk(world: &World, browser: &Browser, look: &mut dyn FnMut(&str))
     browser.click("form.case-open button.go");
     reached("location.pathname.endsWith('/open') && document.querySelector('#case')");
     look("an opened case");
-    let keep = |form: &str| {
+    for (form, mark, name) in [
+        ("hold", "#kept", "a hold"),
+        ("erase", "#sure-user", "the question before an erasure"),
+    ] {
         begin(&format!("/calls/{record}"));
-        browser.click("#keep summary");
-        browser.write(&format!("#{form}-reason"), "a customer asked");
-        browser.click(&format!("#{form} button"));
-    };
-    keep("hold");
-    reached("document.querySelector('#kept')");
-    look("a hold");
-    keep("erase");
-    reached("document.querySelector('#sure-user')");
-    look("the question before an erasure");
+        keep(browser, form);
+        reached(&format!("document.querySelector('{mark}')"));
+        look(name);
+    }
     begin("/tools/notes.add");
     browser.write("[name='s:/text']", "call the bank");
     browser.click("form[data-call] button.go");
@@ -132,6 +124,22 @@ pub(crate) fn walk(world: &World, browser: &Browser, look: &mut dyn FnMut(&str))
     browser.press("?");
     browser.until("document.querySelector('#keys').open");
     look("the keys");
+}
+
+/// Looks at the sign-in, and signs the operator in.
+fn come_in(world: &World, browser: &Browser, look: &mut dyn FnMut(&str)) {
+    browser.open(&format!("{}/sign-in?next=/", world.url));
+    browser.until("document.readyState === 'complete'");
+    look("/sign-in");
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+}
+
+/// Sends one of the forms that hold or erase, with a reason.
+fn keep(browser: &Browser, form: &str) {
+    browser.click("#keep summary");
+    browser.write(&format!("#{form}-reason"), "a customer asked");
+    browser.click(&format!("#{form} button"));
 }
 
 /// B17: axe-core finds nothing serious or critical on any page, in dark and in light, and once in Chinese on a phone. What is less grave
