@@ -656,13 +656,13 @@ async fn other_real_orders_are_valid_pages() {
         let id = ok(&draft)["draft_order_id"].as_str().unwrap();
         pages_of(&world, &order, id).await
     };
-    let page = check(within_the_union).await;
+    let page = Box::pin(check(within_the_union)).await;
     assert!(!page.contains("customs_fields"), "{page}");
-    assert_snapshot!(check(at_the_door).await, @r#"
+    assert_snapshot!(Box::pin(check(at_the_door)).await, @r#"
     requires_escalation chf: items_base_amount 6582, subtotal 6582, fulfillment 1641, total 8223; approval_required, approval_required, info, info, info, info, info, info
     requires_escalation CHF: subtotal 6582, fulfillment 1641, total 8223; approval_required, approval_required, tax_uncertainty, customs_fields, compliance_risk, return_cost, route_limits, charges_on_delivery
     "#);
-    assert_snapshot!(check(yen).await, @r#"
+    assert_snapshot!(Box::pin(check(yen)).await, @r#"
     requires_escalation jpy: items_base_amount 13122, subtotal 13122, fulfillment 3661, tax 1678, total 18461; approval_required, info, info, info
     requires_escalation JPY: subtotal 13122, fulfillment 3661, tax 1678, total 18461; approval_required, tax_uncertainty, customs_fields, route_limits
     "#);
