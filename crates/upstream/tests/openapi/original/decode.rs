@@ -333,6 +333,14 @@ pub(super) fn form(
     }
 }
 
+/// The schema of a member; one that is required and nothing else may be anything.
+fn declared(original: &Original, schema: &Value, name: &str) -> Option<Value> {
+    let required = member(original, schema, "required", None);
+    let required = required.as_ref().and_then(Value::as_array);
+    let is_required = required.is_some_and(|it| it.contains(&json!(name)));
+    member(original, schema, "properties", Some(name)).or(is_required.then(|| json!({})))
+}
+
 /// The parts of a multipart body.
 pub(super) fn parts(
     original: &Original,
@@ -371,12 +379,7 @@ pub(super) fn parts(
             .and_then(|it| it.split('"').next())
             .ok_or("a part without a name")?;
         let name = name.replace("%22", "\"");
-        // A member that is required and nothing else may be anything.
-        let required = member(original, schema, "required", None);
-        let is_required =
-            required.is_some_and(|it| it.as_array().is_some_and(|it| it.contains(&json!(name))));
-        let own = member(original, schema, "properties", Some(&name))
-            .or(is_required.then(|| json!({})))
+        let own = declared(original, schema, &name)
             .ok_or_else(|| format!("the part {name:?} is not declared"))?;
         let items = member(original, &own, "items", None);
         let lists = original.kinds(&own).contains(&"array");
