@@ -118,7 +118,7 @@ async fn decided_again(
                 decided.push((past.recorded(policy), past.under(draft)));
             }
             Err(Omitted::NoCall) => {}
-            Err(Omitted::NotKept) => panic!("{:?}", call.record),
+            Err(Omitted::NotKept) => unreachable!("{:?}", call.record),
             Err(Omitted::RefusedForTheCaller) => left_out += 1,
         }
     }
