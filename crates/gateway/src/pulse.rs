@@ -2,7 +2,7 @@
 //!
 //! Stores keep records, not figures, and counting records anew for every look would cost more the longer a server runs.
 //! So calls are counted as they are answered, by the minute and by tool, since this process began. Errors and sessions go back further:
-//! after a start they are [recalled](recall) from the newest records of the log.
+//! after a start they are recalled (`pulse/recall.rs`) from the newest records of the log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
