@@ -4,6 +4,7 @@
 //! `work` has the measured functions; `benches/estimates.rs` (criterion) and `benches/table.rs` (in turns) measure the same ones;
 //! `benches/ledger.rs` measures the stores and `benches/gateway.rs` the server. `cargo xtask bench` runs them all and prints tables.
 
+pub mod awake;
 pub mod calls;
 pub mod damage;
 pub mod hostile;

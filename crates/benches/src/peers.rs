@@ -131,13 +131,14 @@ impl Programs {
         let address = free_address()?;
         let text = format!(
             "[proxy]\nname = \"bench\"\nversion = \"1.0.0\"\n\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {}\n\n\
+             [observability]\nlog_level = \"error\"\n\n\
              [[backends]]\nname = \"svc\"\ntransport = \"http\"\nurl = \"{url}\"\n",
             address.port()
         );
         let file = folder.join("proxy.toml");
         std::fs::write(&file, text)?;
         let mut command = Command::new(self.peers.join("bin/mcp-proxy"));
-        command.arg("--config").arg(file).env("RUST_LOG", "error");
+        command.arg("--config").arg(file);
         Server::start(command, address).await
     }
 

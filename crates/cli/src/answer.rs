@@ -2,11 +2,12 @@
 
 use std::io::Write as _;
 
+use countersign::contract::Actor;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::json;
-use crate::table::Table;
+use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
 /// Writes one line of JSON for programs, or formatted JSON for people.
@@ -20,6 +21,27 @@ pub(crate) fn write_json(terminal: &mut Terminal, value: &impl Serialize) -> Res
         json::pretty(&text)
     };
     Ok(writeln!(terminal.data(), "{written}")?)
+}
+
+/// Writes the value for programs, or its lines for people, each with a name.
+pub(crate) fn write_lines(
+    terminal: &mut Terminal,
+    value: &impl Serialize,
+    lines: &[(&str, String)],
+) -> Result<(), Failure> {
+    if terminal.is_for_programs() {
+        return write_json(terminal, value);
+    }
+    let out = terminal.data();
+    for (name, value) in lines {
+        writeln!(out, "{name}: {}", visible(value))?;
+    }
+    Ok(())
+}
+
+/// An actor for people.
+pub(crate) fn named(actor: &Actor) -> String {
+    format!("{} {}", actor.kind.as_str(), actor.id)
 }
 
 /// Writes the value for programs, or the table for people. An empty table is replaced by the sentence `nothing`.

@@ -94,11 +94,7 @@ impl Backend {
                 let options = parts::postgres_options(&options.postgres, address).binding(binding);
                 let store = PostgresStore::open(options).await;
                 let store = store.map_err(|error| {
-                    let hint = if let postgres::OpenError::Installation(refused) = &error {
-                        Some(keys_hint(refused))
-                    } else {
-                        None
-                    };
+                    let hint = postgres_hint(&error);
                     not_opened(error, name, hint)
                 })?;
                 Ok(Self::Postgres(Arc::new(store)))
@@ -198,6 +194,29 @@ fn not_opened(
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
+    }
+}
+
+/// Returns the hint for an operator whose database cannot be used: the setting to look at, and what to check.
+fn postgres_hint(error: &postgres::OpenError) -> Option<&'static str> {
+    match error {
+        postgres::OpenError::Installation(refused) => Some(keys_hint(refused)),
+        postgres::OpenError::Database(_) => Some(
+            "check that PostgreSQL runs and answers at this address (`pg_isready -h HOST -p PORT`), and that the user, password and database of store.url (--store, COUNTERSIGN_STORE) are right",
+        ),
+        postgres::OpenError::Url(_) => Some(
+            "correct store.url (--store, COUNTERSIGN_STORE): postgres://USER:PASSWORD@HOST:PORT/DATABASE, with other characters of the password percent-encoded",
+        ),
+        postgres::OpenError::Certificates { .. } | postgres::OpenError::Tls(_) => {
+            Some("correct store.postgres.ca_file: a PEM file with the certificates that you trust")
+        }
+        postgres::OpenError::Connections { .. } => Some("raise store.postgres.connections_max"),
+        postgres::OpenError::TooOld { .. }
+        | postgres::OpenError::Encoding { .. }
+        | postgres::OpenError::Lossy { .. } => {
+            Some("change the server or its database, or name another one with store.url")
+        }
+        postgres::OpenError::Migration(_) => None,
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) mod tools;
 pub(crate) mod top;
 pub(crate) mod upstreams;
 pub(crate) mod verify;
+pub(crate) mod witness;
 pub(crate) mod wrap;
 
 use countersign::contract::Issue;

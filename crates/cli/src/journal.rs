@@ -6,6 +6,7 @@ use countersign::sequencer::{self, LastStop, Sequencer, SequencerBuilder};
 use countersign_evidence::checkpoint::Checkpoint;
 use countersign_evidence::note::VerifyingKey;
 
+use crate::copies;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::keys;
@@ -45,7 +46,7 @@ pub(crate) enum Journal {
 const SIGNED_MAX: Duration = Duration::from_secs(30);
 
 impl Journal {
-    /// Starts signing. Fails if the log is not a continuation of the checkpoint in the folder.
+    /// Starts signing. Fails if the log is not a continuation of the checkpoint in the folder, or of one of its copies.
     pub(crate) fn start(place: &Place) -> Result<Self, Failure> {
         if let Some(served) = &place.served {
             if served.gateway.health().is_log_stopped() {
@@ -55,6 +56,7 @@ impl Journal {
             }
             return Ok(Self::Server);
         }
+        copies::check(place)?;
         let sequencer = sequencer(place, SequencerBuilder::briefly)?;
         Ok(Self::Own(Box::new(sequencer)))
     }

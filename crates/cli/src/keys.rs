@@ -10,6 +10,7 @@ use countersign::ids::IdSource;
 use countersign::ledger::Binding;
 use countersign_config::sections::Keys;
 use countersign_config::value::SecretRef;
+use countersign_evidence::cosignature::Cosigner;
 use countersign_evidence::note::{SigningKey, VerifyingKey};
 use countersign_evidence::seal::MasterKey;
 use zeroize::Zeroizing;
@@ -29,6 +30,9 @@ pub(crate) const LOG: &str = "log.key";
 pub(crate) const LOG_NEXT: &str = "log.key.next";
 /// File of the public key that others check the log's signatures with.
 pub(crate) const LOG_PUBLIC: &str = "log.pub";
+
+/// File of the key of a witness, in a folder of its own.
+pub(crate) const WITNESS: &str = "witness.key";
 
 /// Files that a restore has replaced.
 pub(crate) const REPLACED: &str = "replaced";
@@ -120,15 +124,50 @@ pub(crate) fn log(folder: &Folder) -> Result<Option<SigningKey>, Failure> {
 
 /// A key of a log in a file.
 pub(crate) fn log_in(folder: &Folder, name: &str) -> Result<Option<SigningKey>, Failure> {
+    let Some((origin, secret)) = named_in(folder, name)? else {
+        return Ok(None);
+    };
+    Ok(Some(SigningKey::from_seed(origin, &secret)?))
+}
+
+/// A key in a file that begins with the name of its owner.
+fn named_in(folder: &Folder, name: &str) -> Result<Option<(String, Secret)>, Failure> {
     let Some(text) = folder.read_secret(name)? else {
         return Ok(None);
     };
-    let path = folder.file(name);
-    let (origin, secret) = text
-        .split_once('\n')
-        .ok_or_else(|| not_a_key(&path.display().to_string()))?;
-    let secret = parse(secret, &path.display().to_string())?;
-    Ok(Some(SigningKey::from_seed(origin, &secret)?))
+    let path = folder.file(name).display().to_string();
+    let (owner, secret) = text.split_once('\n').ok_or_else(|| not_a_key(&path))?;
+    Ok(Some((owner.to_owned(), parse(secret, &path)?)))
+}
+
+/// The key of a witness in its folder, made where it is missing. Only a new one needs a name.
+pub(crate) fn witness(
+    folder: &Folder,
+    name: Option<&str>,
+    ids: &dyn IdSource,
+) -> Result<Cosigner, Failure> {
+    if let Some((owner, secret)) = named_in(folder, WITNESS)? {
+        return match name {
+            Some(name) if name != owner => {
+                let path = folder.file(WITNESS);
+                let message = format!("{} is the key of {owner:?}", path.display());
+                Err(Failure::new(message).hint("leave --name out, or use another folder"))
+            }
+            Some(_) | None => Ok(Cosigner::from_seed(owner, &secret)?),
+        };
+    }
+    let hint = "name it such as witness.example.com/w1, without spaces";
+    let name = name.ok_or_else(|| Failure::new("a new witness needs a --name").hint(hint))?;
+    let secret = draw(ids);
+    let cosigner = Cosigner::from_seed(name, &secret);
+    let cosigner = cosigner.map_err(|error| Failure::from(error).hint(hint))?;
+    folder.write_secret(WITNESS, &named_text(name, &secret))?;
+    Ok(cosigner)
+}
+
+/// The text of a file with a key and the name of its owner.
+fn named_text(owner: &str, secret: &Secret) -> Zeroizing<String> {
+    Zeroizing::new(format!("{owner}\n{}", text_of(secret).as_str()))
 }
 
 /// A new key of the log: its name is random unless it is given.
@@ -156,8 +195,7 @@ fn make_log_in(
     let key = SigningKey::from_seed(origin, &secret).map_err(|error| {
         Failure::from(error).hint("an origin is a name such as example.com/log, without spaces")
     })?;
-    let text = Zeroizing::new(format!("{origin}\n{}", text_of(&secret).as_str()));
-    folder.write_secret(name, &text)?;
+    folder.write_secret(name, &named_text(origin, &secret))?;
     Ok(key)
 }
 

@@ -18,6 +18,7 @@ mod backup;
 mod catalog;
 mod commands;
 mod config;
+mod copies;
 mod demo;
 mod drill;
 mod exit;
@@ -46,6 +47,7 @@ mod terminal;
 mod tests;
 mod victim;
 mod views;
+mod witnesses;
 
 /// Gateway between AI agents and their tools
 ///
@@ -111,8 +113,14 @@ enum Command {
     Top(commands::top::Top),
     Upstreams(commands::upstreams::UpstreamsCommand),
     Verify(commands::verify::Verify),
+    Witness(commands::witness::WitnessCommand),
     Wrap(commands::wrap::Wrap),
 }
+
+/// Many small pieces of memory live as long as one call, on several threads at once. `docs/benchmarks.md` compares it with the allocator of
+/// the C library.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -167,6 +175,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Top(top) => top.run(&at_hand(Need::Data, terminal)?, terminal),
         Command::Upstreams(upstreams) => upstreams.run(&flags.read(terminal)?, terminal),
         Command::Verify(verify) => verify.run(flags, terminal),
+        Command::Witness(witness) => witness.run(terminal),
         Command::Wrap(wrap) => wrap.run(flags, terminal),
     }
 }

@@ -551,6 +551,10 @@ fn a_password_is_not_told() {
         "{told}"
     );
     assert!(!told.contains("s3cret"), "{told}");
+    assert!(
+        told.contains("hint: check that PostgreSQL runs") && told.contains("store.url"),
+        "{told}"
+    );
 }
 
 fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {

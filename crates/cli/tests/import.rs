@@ -79,6 +79,44 @@ fn an_import_is_a_file_and_overrides_stay() {
     );
 }
 
+/// A note about an address or a credential is not repeated once the file says what was missing.
+#[test]
+fn settled_notes_are_not_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let document = FIRST
+        .replace("https://pets.example/v1", "/v1")
+        .replace("scheme: bearer", "scheme: basic");
+    std::fs::write(folder.join("pets.yaml"), document).unwrap();
+    let notes = || {
+        let done = import(folder, &["pets.yaml", "--out", "pets.toml"]);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let said = text(&done.stderr);
+        let lines = said.lines().filter(|line| line.starts_with("note: "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let first = notes();
+    let told = |text: &str| first.iter().any(|note| note.contains(text));
+    assert!(
+        told("set base_url") && told("set auth.basic.username"),
+        "{first:?}"
+    );
+    // Nothing is settled yet.
+    assert_eq!(notes(), first);
+    let path = folder.join("pets.toml");
+    let written = std::fs::read_to_string(&path).unwrap();
+    let settled = written
+        .replace("https://set-base-url.invalid/v1", "https://pets.example/v1")
+        .replace("username = \"set-me\"", "username = \"ann\"");
+    std::fs::write(&path, settled).unwrap();
+    assert_eq!(notes(), [""; 0]);
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        written.contains("username = \"ann\"") && !written.contains("# set "),
+        "{written}"
+    );
+}
+
 /// Serves one answer and gives its address.
 fn serve(answer: String) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");

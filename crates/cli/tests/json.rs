@@ -15,7 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Commands that talk to another program on stdout, or run until they are stopped. Tests of their own play them.
-const NOT_HERE: [&str; 4] = ["help", "mcp", "serve", "wrap"];
+const NOT_HERE: [&str; 5] = ["help", "mcp", "serve", "witness", "wrap"];
 
 /// The arguments of every command but for [`NOT_HERE`]; `{}` stands for the id of a record, `{key}` for that of an API key,
 /// `{dir}` for a folder.

@@ -340,6 +340,36 @@ fn keys_come_along_where_they_were_asked_for() {
     fresh.check_valid();
 }
 
+/// Restored by root, in a folder of a service: the service can open what was restored, also after a refusal.
+#[test]
+fn restored_files_belong_to_the_owner_of_the_folder() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+
+    const SERVICE: u32 = 65_534;
+    let place = Place::new();
+    place.note("first");
+    let file = place.backup("backup.db");
+    place.note("second");
+    fs::remove_file(place.data("countersign.db")).unwrap();
+    // Only root can give files away; under another account every file has one owner.
+    if chown(place.data(""), Some(SERVICE), Some(SERVICE)).is_err() {
+        return;
+    }
+    let owners = || {
+        let files = fs::read_dir(place.data("")).unwrap();
+        let owner = |file: fs::DirEntry| (file.file_name(), file.metadata().unwrap().uid());
+        let foreign = files.map(|file| owner(file.unwrap()));
+        foreign
+            .filter(|(_, uid)| *uid != SERVICE)
+            .collect::<Vec<_>>()
+    };
+    place.told(3, &["store", "restore", &file]);
+    assert_eq!(owners(), []);
+    let told = place.told(0, &["store", "restore", &file, "--accept-loss"]);
+    assert!(told.contains("given to user id 65534"), "{told}");
+    assert_eq!(owners(), []);
+}
+
 /// N1 (d), (e), (f): half a file, other keys and a store that is in use are refused, and nothing is changed.
 #[test]
 fn what_cannot_be_restored_is_refused() {
@@ -365,6 +395,27 @@ fn what_cannot_be_restored_is_refused() {
     let told = place.told(3, &["store", "restore", half]);
     assert!(told.contains("the backup is damaged"), "{told}");
 
+    // The log does not cover claims; the digest of the backup covers everything.
+    let keyed = ["--key", "k1", "--user", "u_claim"];
+    let add = ["call", "notes.add", "--args", "{text: 'milk'}"];
+    place.ask(0, &[add, keyed].concat());
+    let whole = fs::read(place.backup("keyed.db")).unwrap();
+    let name = b"u_claimnotes.add";
+    let places = whole.windows(name.len()).enumerate();
+    let places: Vec<usize> = places
+        .filter_map(|(at, part)| (part == name).then_some(at))
+        .collect();
+    assert!(!places.is_empty());
+    for at in places {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        fs::write(half, &flipped).unwrap();
+        let told = place.told(3, &["store", "restore", half]);
+        assert!(
+            told.contains("the backup is damaged") && told.contains("use another one"),
+            "{told}"
+        );
+    }
     let other = Place::new();
     other.note("other");
     let told = other.told(2, &["store", "restore", &file]);

@@ -8,7 +8,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use countersign::contract::Digest;
@@ -354,6 +354,64 @@ fn a_crash_is_recorded_whatever_looks_first() {
     assert!(said.contains("ended in order"), "{said}");
 }
 
+/// A call that waits for its user names the page of the console where the user decides, over HTTP and to the model over MCP.
+#[test]
+fn a_question_names_its_page() {
+    let running = Running::start(&[]);
+    let (_, reply) = running.ask("POST", "/v1/tools/notes.clear", "{}");
+    let details = &reply["error"]["details"];
+    let id = details["approval_id"].as_str().expect("an approval");
+    let page = format!("http://{}/approvals/{id}", running.address);
+    assert_eq!(details["approval_url"], page, "{reply}");
+    let call = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "notes_clear", "arguments": {}},
+    });
+    let headers = "content-type: application/json\r\naccept: application/json, text/event-stream\r\nmcp-protocol-version: 2025-11-25";
+    let (_, answer) = running.ask_with(headers, "POST", "/mcp", &call.to_string());
+    let told = format!("confirm {id} at {page}");
+    assert!(answer.to_string().contains(&told), "{answer}");
+}
+
+/// The section "connect an agent" of both READMEs works on an empty store, and its answers are those that it names.
+#[test]
+fn the_readmes_connect_an_agent() {
+    for (name, heading) in [
+        ("README.md", "## Connect an agent\n"),
+        ("README.zh-CN.md", "## 连接智能体\n"),
+    ] {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .join(name);
+        let page = std::fs::read_to_string(page).expect("it is there");
+        let (_, section) = page.split_once(heading).expect("the section");
+        let section = section.split("\n## ").next().expect("its text");
+        let running = Running::start(&[]);
+        let mut answers = Vec::new();
+        for line in section.lines() {
+            if line.starts_with("curl ") {
+                let line = line.replace("127.0.0.1:8787", &running.address);
+                let done = Command::new("sh").args(["-c", &line]).output();
+                let answer = done.expect("curl is there").stdout;
+                answers.push(String::from_utf8_lossy(&answer).into_owned());
+            } else if line.contains("approvals approve ap_…") {
+                let asked: Value =
+                    serde_json::from_str(answers.last().expect("a question")).expect("JSON");
+                let id = asked["error"]["details"]["approval_id"].as_str();
+                let said = running.run(&["approvals", "approve", id.expect("an approval")]);
+                assert!(said.status.success(), "{said:?}");
+            }
+        }
+        let [quote, added, asked, cleared] = answers.as_slice() else {
+            panic!("{name}: {answers:?}");
+        };
+        assert!(quote.contains("\"amount\":11998") && quote.contains("TEXT_TO_INTEGER"));
+        assert!(added.contains("buy milk"), "{added}");
+        assert!(asked.contains("approval_url"), "{asked}");
+        assert!(cleared.contains("\"data\":{\"cleared\":1}"), "{cleared}");
+    }
+}
+
 /// A13: a question to a user survives `kill -9`; the operator answers by command while the server holds the store, the agent at the socket
 /// cannot, and the answer counts once.
 #[test]
@@ -448,7 +506,7 @@ fn a_copy_of_the_store_is_verified_beside_a_server() {
     std::fs::copy(folder.path().join("data/checkpoint"), &kept).expect("it can be copied");
 
     let running = Running::start_in(folder, &[]);
-    let store = |path: &std::path::Path| format!("sqlite:{}", path.display());
+    let store = |path: &Path| format!("sqlite:{}", path.display());
     let (copy, link, kept) = (store(&copy), store(&link), kept.display().to_string());
     let verify = ["verify", "--all", "--held", &kept, "--store"];
     let check = |words: &[&str], store: &str, code: i32, says: &str| {

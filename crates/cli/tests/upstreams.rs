@@ -11,6 +11,8 @@
 mod commands;
 #[path = "upstreams/installation.rs"]
 mod installation;
+#[path = "upstreams/questions.rs"]
+mod questions;
 #[path = "upstreams/servers.rs"]
 mod servers;
 #[path = "upstreams/services.rs"]

@@ -380,19 +380,31 @@ pub(crate) fn put(tree: &mut Value, key: &str, value: Value) {
 fn paths_from(folder: &Path, tree: &mut Value) {
     for setting in schema::settings() {
         let pointer = format!("/{}", setting.key.replace('.', "/"));
-        let Some(Value::String(text)) = tree.pointer_mut(&pointer) else {
-            continue;
-        };
-        let join = |path: &str| folder.join(path).display().to_string();
-        match setting.path {
-            PathKind::None => {}
-            PathKind::Plain => *text = join(text),
-            PathKind::Scheme => {
-                for scheme in ["sqlite:", "file:"] {
-                    if let Some(path) = text.strip_prefix(scheme) {
-                        *text = format!("{scheme}{}", join(path));
-                        break;
+        match tree.pointer_mut(&pointer) {
+            Some(Value::String(text)) => path_from(folder, setting.path, text),
+            Some(Value::Array(items)) => {
+                for item in items {
+                    if let Value::String(text) = item {
+                        path_from(folder, setting.path, text);
                     }
+                }
+            }
+            Some(_) | None => {}
+        }
+    }
+}
+
+/// Reads a relative path in a value from this folder.
+fn path_from(folder: &Path, kind: PathKind, text: &mut String) {
+    let join = |path: &str| folder.join(path).display().to_string();
+    match kind {
+        PathKind::None => {}
+        PathKind::Plain => *text = join(text),
+        PathKind::Scheme => {
+            for scheme in ["sqlite:", "file:"] {
+                if let Some(path) = text.strip_prefix(scheme) {
+                    *text = format!("{scheme}{}", join(path));
+                    break;
                 }
             }
         }

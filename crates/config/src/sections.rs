@@ -26,6 +26,7 @@ mod shop;
 mod sign_in;
 mod store;
 mod telemetry;
+mod witness;
 
 pub use approvals::Approvals;
 pub use binder::Binder;
@@ -42,6 +43,7 @@ pub use shop::Shop;
 pub use sign_in::SignIn;
 pub use store::{Postgres, Sqlite, Store};
 pub use telemetry::{LogFormat, Semconv, Telemetry};
+pub use witness::WitnessEntry;
 
 /// The configuration of Countersign: `countersign.toml`. A key that is not known is an error.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,6 +96,9 @@ pub struct Config {
     /// sent there; `docs/notifications.md`. Links lead to `server.public_url`.
     #[schemars(extend("x-live" = true))]
     pub notify: Vec<NotifyTarget>,
+    /// A witness: each new checkpoint is sent there and kept with the witness's signature, which shows that the log has no
+    /// second history; `docs/witness.md`.
+    pub witness: Vec<WitnessEntry>,
     /// A service that tools call. Each has a name of its own.
     #[schemars(extend("x-live" = true))]
     pub upstream: Vec<Upstream>,

@@ -74,6 +74,7 @@ written!(
     Period,
     Pause,
     Keep,
+    CheckpointCopy,
     Listen,
     WebUrl,
     PageUrl,
@@ -434,6 +435,45 @@ impl fmt::Display for SecretRef {
     }
 }
 
+/// The place of a copy of the checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckpointCopy {
+    /// A file.
+    File(PathBuf),
+    /// An address of the web.
+    Web(WebUrl),
+}
+
+impl Written for CheckpointCopy {
+    const NAME: &'static str = "CheckpointCopy";
+    const FORM: &'static str = "\"file:PATH\", or an address that begins with http:// or https://";
+
+    fn read(text: &str) -> Option<Self> {
+        match text.strip_prefix("file:") {
+            Some("") => None,
+            Some(path) => Some(Self::File(path.into())),
+            None => WebUrl::read(text).map(Self::Web),
+        }
+    }
+}
+
+impl CheckpointCopy {
+    /// Returns the place without the query of an address, which may hold a token.
+    pub fn name(&self) -> String {
+        let text = self.to_string();
+        text.split('?').next().unwrap_or_default().to_owned()
+    }
+}
+
+impl fmt::Display for CheckpointCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Web(url) => url.fmt(f),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -469,6 +509,20 @@ mod tests {
         assert!(safe("https://a.example") && safe("http://127.0.0.1:1/x") && safe("http://[::1]/"));
         assert!(safe("http://localhost:80"));
         assert!(!safe("http://a.example") && !safe("http://localhost.example"));
+    }
+
+    #[test]
+    fn a_copy_is_a_file_or_an_address() {
+        check::<CheckpointCopy>(
+            "file:/mnt/worm/checkpoint",
+            Some("file:/mnt/worm/checkpoint"),
+        );
+        check::<CheckpointCopy>("https://a.example/c?t=1", Some("https://a.example/c?t=1"));
+        let copy: CheckpointCopy = "https://a.example/c?t=1".parse().unwrap();
+        assert_eq!(copy.name(), "https://a.example/c");
+        for wrong in ["", "file:", "/mnt/worm/checkpoint", "ftp://a.example/c"] {
+            check::<CheckpointCopy>(wrong, None);
+        }
     }
 
     #[test]

@@ -82,6 +82,8 @@ policy = 'policy.toml'
 [store]
 data = '/srv/data'
 url = 'sqlite:a.db'
+[log]
+copies = ['file:kept', 'https://a.example/c']
 [keys]
 master = 'file:master'
 [rules]
@@ -94,8 +96,9 @@ folder = 'rules'
 policy = \"etc/policy.toml\" (etc/countersign.toml:1)
 store.data = \"/srv/data\" (etc/countersign.toml:3)
 store.url = \"sqlite:etc/a.db\" (etc/countersign.toml:4)
-keys.master = \"file:etc/master\" (etc/countersign.toml:6)
-rules.folder = \"etc/rules\" (etc/countersign.toml:8)
+log.copies = [\"file:etc/kept\",\"https://a.example/c\"] (etc/countersign.toml:6)
+keys.master = \"file:etc/master\" (etc/countersign.toml:8)
+rules.folder = \"etc/rules\" (etc/countersign.toml:10)
 rules.knowledge = \"texts\" (flag --knowledge)
 "
     );

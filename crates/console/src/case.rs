@@ -373,7 +373,11 @@ fn question(shown: &Value, says: &'static Says) -> Option<Question> {
         });
     };
     let lines = list(asked, "lines").unwrap_or_default();
-    let line = |line: &Value| Some(Line::new(&text(line, "label")?, text(line, "value")?));
+    let line = |line: &Value| {
+        let value = text(line, "value")?;
+        let value = amount::time(&value, says).unwrap_or(value);
+        Some(Line::new(&text(line, "label")?, value))
+    };
     let irreversible = list(asked, "irreversible").unwrap_or_default();
     Some(Question {
         is_checked: false,

@@ -51,6 +51,11 @@ macro_rules! error_codes {
                 match self { $(Self::$variant => $wire,)+ }
             }
 
+            /// True if the answer is a question to the user: nothing failed, and nothing has run yet.
+            pub const fn is_question(self) -> bool {
+                matches!(self, Self::NeedsUserConfirmation)
+            }
+
             /// Returns the meaning of the code, in one sentence.
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)+ }

@@ -278,13 +278,12 @@ impl Archive {
     ) -> Result<Vec<LogRow>, Error> {
         // A record of a plain read may still wait for its batch.
         self.store.flush().await?;
-        let query = |request_id, user_id: Option<&str>| LogQuery {
-            request_id: Some(request_id),
+        let made = LogQuery {
+            request_id: Some(request_id.clone()),
             user_id: user_id.map(str::to_owned),
             limit,
             ..LogQuery::default()
         };
-        let made = query(request_id.clone(), user_id);
         let mut rows = self.store.records(&made).await?;
         if user_id.is_none() && !rows.is_empty() {
             return Ok(rows);
@@ -300,11 +299,19 @@ impl Archive {
                 return Err(Error::NameTheUser { name });
             }
             asked += users.len();
+            let mut chosen = Vec::new();
             for user in &users {
-                let Some(keys) = self.vault.existing_key(user).await? else {
-                    continue;
+                // A key that was destroyed meanwhile finds nothing.
+                let keys = self.vault.known_key(user).await?;
+                chosen.extend(keys.map(|keys| keys.request_id(request_id)));
+            }
+            if !chosen.is_empty() {
+                let chosen = LogQuery {
+                    request_ids: chosen,
+                    user_id: user_id.map(str::to_owned),
+                    limit,
+                    ..LogQuery::default()
                 };
-                let chosen = query(keys.request_id(request_id), Some(user));
                 rows.extend(self.store.records(&chosen).await?);
             }
             users = match user_id {

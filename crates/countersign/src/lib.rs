@@ -91,6 +91,7 @@ pub mod budget;
 pub mod cancel;
 pub mod catalog;
 pub mod clock;
+mod consent;
 pub mod context;
 mod defaults;
 pub mod denials;

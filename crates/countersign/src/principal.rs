@@ -145,12 +145,7 @@ impl Principal {
     /// assert_eq!((job.user_id.as_str(), job.has_user), ("agent/nightly", false));
     /// ```
     pub fn without_user(actor: Actor) -> Self {
-        let kind = match actor.kind {
-            ActorType::User => "user",
-            ActorType::Agent => "agent",
-            ActorType::System => "system",
-        };
-        let user_id = format!("{kind}/{}", actor.id);
+        let user_id = format!("{}/{}", actor.kind.as_str(), actor.id);
         Self {
             has_user: false,
             ..Self::new(actor, user_id)

@@ -5,6 +5,7 @@
 //!
 //! 1. [`tree`]: the Merkle tree over the leaves, and its proofs; [`tile`]: its form in a store;
 //! 2. [`note`] and [`checkpoint`]: the signed statement "the tree of this size has this root";
+//!    [`cosignature`] and [`witness`]: the same statement by others, and how a log asks them for it;
 //! 3. [`seal`]: the uses of a user's key, and the services that keep that key;
 //! 4. [`freshness`]: claims of a record about the answers that it links;
 //! 5. [`bundle`]: some records in one file, and the checks of a third party;
@@ -36,6 +37,7 @@
 
 pub mod bundle;
 pub mod checkpoint;
+pub mod cosignature;
 pub mod freshness;
 pub mod hex;
 pub mod note;
@@ -43,3 +45,4 @@ pub mod page;
 pub mod seal;
 pub mod tile;
 pub mod tree;
+pub mod witness;

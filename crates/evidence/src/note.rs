@@ -119,11 +119,12 @@ impl SigningKey {
     /// Signs a text as a note.
     pub fn sign(&self, text: &str) -> Result<String, NoteError> {
         check_text(text)?;
-        let signature = self.pair.sign(text.as_bytes());
-        let mut bytes = self.public.key_id().to_vec();
-        bytes.extend_from_slice(signature.as_ref());
-        let (name, bytes) = (self.name(), STANDARD.encode(bytes));
-        Ok(format!("{text}\n{SIGNATURE_PREFIX}{name} {bytes}\n"))
+        let signature = Signature {
+            name: self.name().to_owned(),
+            key_id: self.public.key_id(),
+            bytes: self.pair.sign(text.as_bytes()).as_ref().to_vec(),
+        };
+        Ok(format!("{text}\n{signature}"))
     }
 }
 
@@ -153,20 +154,13 @@ impl VerifyingKey {
 
     /// Returns the first four bytes of the hash of name and key.
     pub fn key_id(&self) -> [u8; 4] {
-        let mut bytes = self.name.clone().into_bytes();
-        bytes.extend_from_slice(&[b'\n', ED25519_ID]);
-        bytes.extend_from_slice(&self.public);
-        let [first, second, third, fourth, ..] = Digest::of_bytes(&bytes).0;
-        [first, second, third, fourth]
+        key_id(&self.name, ED25519_ID, &self.public)
     }
 }
 
 impl fmt::Display for VerifyingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut key = vec![ED25519_ID];
-        key.extend_from_slice(&self.public);
-        let (id, key) = (hex::encode(&self.key_id()), STANDARD.encode(key));
-        write!(f, "{}+{id}+{key}", self.name)
+        format_key(f, &self.name, ED25519_ID, &self.public)
     }
 }
 
@@ -180,20 +174,11 @@ impl std::str::FromStr for VerifyingKey {
     type Err = NoteError;
 
     fn from_str(text: &str) -> Result<Self, NoteError> {
-        let mut parts = text.splitn(3, '+');
-        let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(NoteError::InvalidKey);
-        };
-        let key = STANDARD.decode(key).map_err(|_| NoteError::InvalidKey)?;
-        let Some((&ED25519_ID, public)) = key.split_first() else {
+        let Some((name, ED25519_ID, public)) = parse_key(text) else {
             return Err(NoteError::InvalidKey);
         };
         let public = public.try_into().map_err(|_| NoteError::InvalidKey)?;
-        let key = Self::new(name, public)?;
-        if hex::decode(id) != Some(key.key_id()) {
-            return Err(NoteError::InvalidKey);
-        }
-        Ok(key)
+        Self::new(name, public)
     }
 }
 
@@ -243,6 +228,23 @@ impl Note {
     }
 }
 
+/// Formats the note with its signature lines.
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.text)?;
+        let mut signatures = self.signatures.iter();
+        signatures.try_for_each(|signature| write!(f, "{signature}"))
+    }
+}
+
+/// Formats the signature line, with its newline.
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = STANDARD.encode([self.key_id.as_slice(), &self.bytes].concat());
+        writeln!(f, "{SIGNATURE_PREFIX}{} {bytes}", self.name)
+    }
+}
+
 impl Signature {
     fn parse(line: &str) -> Result<Self, NoteError> {
         let malformed =
@@ -265,7 +267,36 @@ impl Signature {
     }
 }
 
-fn checked_name(name: String) -> Result<String, NoteError> {
+/// Returns the first four bytes of the hash of a name, the kind of its key and the key.
+pub(crate) fn key_id(name: &str, kind: u8, public: &[u8]) -> [u8; 4] {
+    let bytes = [name.as_bytes(), &[b'\n', kind], public].concat();
+    let [first, second, third, fourth, ..] = Digest::of_bytes(&bytes).0;
+    [first, second, third, fourth]
+}
+
+/// Takes a verifier key apart: name, kind and public key. The hash in it has to be that of the others.
+pub(crate) fn parse_key(text: &str) -> Option<(String, u8, Vec<u8>)> {
+    let mut parts = text.splitn(3, '+');
+    let (name, id, key) = (parts.next()?, parts.next()?, parts.next()?);
+    let key = STANDARD.decode(key).ok()?;
+    let (&kind, public) = key.split_first()?;
+    let is_its_hash = hex::decode(id) == Some(key_id(name, kind, public));
+    is_its_hash.then(|| (name.to_owned(), kind, public.to_vec()))
+}
+
+/// Formats a verifier key.
+pub(crate) fn format_key(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    kind: u8,
+    public: &[u8],
+) -> fmt::Result {
+    let id = hex::encode(&key_id(name, kind, public));
+    let key = STANDARD.encode([[kind].as_slice(), public].concat());
+    write!(f, "{name}+{id}+{key}")
+}
+
+pub(crate) fn checked_name(name: String) -> Result<String, NoteError> {
     let bad = |c: char| c.is_whitespace() || c.is_control() || c == '+';
     if name.is_empty() || name.contains(bad) {
         return Err(NoteError::InvalidName(name));

@@ -34,6 +34,7 @@ use crate::pulse::Pulse;
 use crate::quota::{Full, Quotas};
 use crate::settings::Settings;
 use crate::status::{Probes, Verified};
+use crate::witness::Witnesses;
 use crate::words::Say;
 
 /// The server's parts. Clones share everything.
@@ -57,6 +58,8 @@ struct Parts {
     views: OnceLock<Vec<View>>,
     operations: OnceLock<Arc<dyn Operations>>,
     pages: OnceLock<Pages>,
+    /// Address of the pages for people, without a slash at the end.
+    pages_at: OnceLock<String>,
     pulse: OnceLock<Arc<Pulse>>,
     sessions: Sessions,
     config_file: OnceLock<Arc<ConfigFile>>,
@@ -68,6 +71,8 @@ struct Parts {
     offers: RwLock<Option<Arc<dyn Offers>>>,
     /// Receivers of notifications; replaced when the configuration changes.
     notify: ArcSwap<Vec<Target>>,
+    /// Witnesses that cosign the log; not set if none are configured.
+    witnesses: OnceLock<Arc<Witnesses>>,
     operation_slots: Arc<Semaphore>,
     health: Health,
     /// Disk space of the store, as it last reported.
@@ -119,6 +124,7 @@ impl Gateway {
                 views: OnceLock::new(),
                 operations: OnceLock::new(),
                 pages: OnceLock::new(),
+                pages_at: OnceLock::new(),
                 pulse: OnceLock::new(),
                 sessions: Sessions::new(ids.clone()),
                 config_file: OnceLock::new(),
@@ -126,6 +132,7 @@ impl Gateway {
                 verified: ArcSwapOption::empty(),
                 offers: RwLock::default(),
                 notify: ArcSwap::default(),
+                witnesses: OnceLock::new(),
                 operation_slots: Arc::new(Semaphore::new(OPERATIONS_MAX)),
                 health: Health::default(),
                 size: Cached::default(),
@@ -184,6 +191,16 @@ impl Gateway {
         self.parts.notify.load_full()
     }
 
+    /// Sets the witnesses that cosign the log. Must be called once, before the first request.
+    pub fn set_witnesses(&self, witnesses: Arc<Witnesses>) {
+        let _ = self.parts.witnesses.set(witnesses);
+    }
+
+    /// Returns the witnesses that cosign the log; `None` if none are configured.
+    pub fn witnesses(&self) -> Option<&Arc<Witnesses>> {
+        self.parts.witnesses.get()
+    }
+
     /// Returns the newest probe of each upstream.
     pub(crate) fn probes(&self) -> &Probes {
         &self.parts.probes
@@ -204,6 +221,12 @@ impl Gateway {
     pub fn with_pages(self, pages: impl Fn(&Self) -> Router + Send + Sync + 'static) -> Self {
         self.parts.pages.get_or_init(|| Box::new(pages));
         self
+    }
+
+    /// Names the address of the pages for people: where a call waits for its user, the answer says at which page.
+    pub fn set_pages_address(&self, url: &str) {
+        let url = url.trim_end_matches('/').to_owned();
+        self.parts.pages_at.get_or_init(|| url);
     }
 
     /// The pages for people, where there are any.
@@ -412,16 +435,23 @@ impl Gateway {
 
     /// Adds the address of the page where the user answers, if there is one.
     fn with_page(&self, mut reply: ReplyEnvelope) -> ReplyEnvelope {
-        if let (Some(page), Some(error)) = (&self.settings().approvals_url, &mut reply.error)
+        if let Some(error) = &mut reply.error
             && let Some(id) = error.details.extra.get("approval_id")
+            && let Some(url) = self.approval_page(id.as_str().unwrap_or_default())
         {
-            let url = page.replace("{id}", id.as_str().unwrap_or_default());
             error
                 .details
                 .extra
                 .insert("approval_url".to_owned(), url.into());
         }
         reply
+    }
+
+    /// The page of an approval: that of the settings, or else of the console.
+    fn approval_page(&self, id: &str) -> Option<String> {
+        let own = self.settings().approvals_url.as_ref();
+        let own = own.map(|page| page.replace("{id}", id));
+        own.or_else(|| Some(format!("{}/approvals/{id}", self.parts.pages_at.get()?)))
     }
 
     /// Records counted denials whenever an interval is over; never returns.

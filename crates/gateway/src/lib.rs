@@ -25,6 +25,7 @@
 //! | [`settings`] | the limits on everything that arrives |
 //! | [`status`] | the state of the server and its problems, as far as they concern the caller |
 //! | [`telemetry`] | logs and traces |
+//! | [`witness`] | witnesses of logs: the ones that cosign this log, and one that cosigns others |
 
 pub mod attention;
 mod cached;
@@ -55,6 +56,7 @@ pub mod status;
 mod strands;
 mod strict;
 pub mod telemetry;
+pub mod witness;
 mod words;
 
 pub use caller::Caller;

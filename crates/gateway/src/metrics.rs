@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -24,6 +24,7 @@ use http::header::CONTENT_TYPE;
 
 use crate::cached::Cached;
 use crate::gateway::Gateway;
+use crate::status::{UpstreamHealth, UpstreamStatus};
 
 mod bindings;
 mod meters;
@@ -66,9 +67,12 @@ pub struct Metrics {
     bindings: Bindings,
     refusals: Refusals,
     connections: AtomicI64,
+    connections_failed: AtomicU64,
     spans_dropped: Arc<AtomicU64>,
     /// Size of the newest checkpoint, and the monotonic time since when it is known.
     checkpoint: Mutex<(u64, Duration)>,
+    /// Copies of the checkpoint that could not be read at the start; not set if none are configured.
+    copies_unread: OnceLock<usize>,
     /// Cached figures of the store.
     stored: Cached<Stored>,
 }
@@ -95,10 +99,17 @@ impl Metrics {
             bindings: Bindings::default(),
             refusals: Refusals::default(),
             connections: AtomicI64::new(0),
+            connections_failed: AtomicU64::new(0),
             spans_dropped: Arc::default(),
             checkpoint: Mutex::new((0, now)),
+            copies_unread: OnceLock::new(),
             stored: Cached::default(),
         }
+    }
+
+    /// Sets the number of copies of the checkpoint that could not be compared with the log at the start.
+    pub fn set_copies_unread(&self, count: usize) {
+        let _ = self.copies_unread.set(count);
     }
 
     /// Counts a request that did not become a call.
@@ -111,6 +122,16 @@ impl Metrics {
     pub fn connection(self: &Arc<Self>) -> Connection {
         self.connections.fetch_add(1, Ordering::Relaxed);
         Connection(self.clone())
+    }
+
+    /// Counts a connection that the system did not let the server take.
+    pub fn connection_failed(&self) {
+        self.connections_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of connections that failed.
+    pub fn connections_failed(&self) -> u64 {
+        self.connections_failed.load(Ordering::Relaxed)
     }
 
     /// Returns the counter of spans that could not be sent.
@@ -188,6 +209,12 @@ impl fmt::Debug for Metrics {
 #[derive(Debug)]
 pub struct Connection(Arc<Metrics>);
 
+impl Connection {
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
@@ -214,7 +241,10 @@ async fn scrape(State(gateway): State<Gateway>) -> Response {
     }
     let metrics = gateway.metrics();
     let policy = gateway.identity().policy();
+    let upstreams = gateway.upstreams_status();
+    let is_changed = |one: &&UpstreamStatus| one.health == UpstreamHealth::Changed;
     let scrape = Scrape {
+        upstreams_changed: upstreams.iter().filter(is_changed).count(),
         policy: PolicyText {
             rejections: policy.rejections(),
             is_file_in_force: policy.is_file_in_force(),
@@ -223,6 +253,10 @@ async fn scrape(State(gateway): State<Gateway>) -> Response {
         calls_in_flight: gateway.calls_running(),
         calls_waiting: gateway.calls_waiting(),
         stored: gateway.stored().await,
+        witnesses: gateway
+            .witnesses()
+            .map(|witnesses| witnesses.states())
+            .unwrap_or_default(),
     };
     match metrics.text(scrape) {
         Ok(text) => ([(CONTENT_TYPE, text::MEDIA_TYPE)], text).into_response(),

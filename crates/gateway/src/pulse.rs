@@ -65,6 +65,8 @@ pub struct Minute {
     pub calls: u64,
     /// Those that were answered with an error.
     pub errors: u64,
+    /// Those that were answered with a question to the user.
+    pub questions: u64,
     /// Those whose arguments had to be repaired.
     pub repaired: u64,
     /// Half of them took at most so long, waiting for a person left out.
@@ -78,6 +80,7 @@ struct OfMinute {
     minute: i64,
     calls: u64,
     errors: u64,
+    questions: u64,
     repaired: u64,
     took: Times,
 }
@@ -195,7 +198,8 @@ impl Pulse {
 
 impl Observer for Pulse {
     fn answered(&self, answered: &Answered) {
-        let is_error = answered.code.is_some();
+        let is_question = answered.code.is_some_and(ErrorCode::is_question);
+        let is_error = answered.code.is_some() && !is_question;
         let is_repaired = match answered.binding.status {
             Some(BindStatus::Repaired) => true,
             Some(BindStatus::Exact | BindStatus::Incomplete | BindStatus::Refused) | None => false,
@@ -206,6 +210,7 @@ impl Observer for Pulse {
         let minute = counted.minute(answered.at.as_second().div_euclid(60));
         minute.calls += 1;
         minute.errors += u64::from(is_error);
+        minute.questions += u64::from(is_question);
         minute.repaired += u64::from(is_repaired);
         minute.took.add(took_us);
         let code = answered.code.map_or("OK", ErrorCode::as_str);
@@ -296,6 +301,7 @@ impl OfMinute {
             minute: self.minute,
             calls: self.calls,
             errors: self.errors,
+            questions: self.questions,
             repaired: self.repaired,
             p50_us: self.took.at_most(50),
             p99_us: self.took.at_most(99),

@@ -172,7 +172,8 @@ impl Server {
 
 /// An accepted connection, with its slots in the total and in the share of its address.
 struct Accepted {
-    stream: TcpStream,
+    /// Bound to no runtime, because the thread that serves it has its own.
+    stream: std::net::TcpStream,
     slot: OwnedSemaphorePermit,
     peer: PeerSlot,
 }
@@ -217,6 +218,7 @@ impl Door {
             self.park(stream, from.ip());
         };
         let slot = room(&self.slots, &self.roster).await?;
+        let stream = stream.into_std()?;
         Ok(Accepted { stream, slot, peer })
     }
 
@@ -250,10 +252,10 @@ async fn room(slots: &Arc<Semaphore>, roster: &Roster) -> io::Result<OwnedSemaph
     }
 }
 
-/// Pauses accepting: the open connections need the time more than the next one.
-async fn pause(error: &io::Error) {
-    tracing::warn!(kind = ?error.kind(), "a connection could not be accepted; the server pauses and tries again");
-    tokio::time::sleep(ACCEPT_PAUSE).await;
+/// Counts and logs a connection that was lost before its first byte.
+fn lost(error: &io::Error, metrics: &Metrics) {
+    metrics.connection_failed();
+    tracing::warn!(kind = ?error.kind(), "a connection could not be accepted");
 }
 
 struct Connections {
@@ -275,18 +277,12 @@ impl Connections {
             match door.accept().await {
                 Ok(Accepted { stream, slot, peer }) => {
                     let connection = self.prepared(self.roster.enter(peer.peer), None);
-                    // The socket belongs to the thread that serves it.
-                    let Ok(stream) = stream.into_std() else {
-                        continue;
-                    };
                     lanes.spawn(async move {
-                        if let Ok(stream) = TcpStream::from_std(stream) {
-                            connection.serve(stream).await;
-                        }
+                        connection.take(stream).await;
                         drop((slot, peer));
                     });
                 }
-                Err(error) => pause(&error).await,
+                Err(error) => self.pause(&error).await,
             }
         }
     }
@@ -310,9 +306,15 @@ impl Connections {
                         drop(slot);
                     });
                 }
-                Err(error) => pause(&error).await,
+                Err(error) => self.pause(&error).await,
             }
         }
+    }
+
+    /// Pauses accepting: the open connections need the time more than the next one.
+    async fn pause(&self, error: &io::Error) {
+        lost(error, &self.metrics);
+        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
     /// A connection that can be served by any thread.
@@ -341,6 +343,14 @@ struct Connection {
 }
 
 impl Connection {
+    /// Serves a socket on the runtime of this thread.
+    async fn take(self, stream: std::net::TcpStream) {
+        match TcpStream::from_std(stream) {
+            Ok(stream) => self.serve(stream).await,
+            Err(error) => lost(&error, self.counted.metrics()),
+        }
+    }
+
     /// Serves the connection to its end.
     async fn serve<S>(self, stream: S)
     where
@@ -386,7 +396,7 @@ impl Connection {
     }
 }
 
-fn builder(head_bytes_max: usize, read_timeout: Duration) -> http1::Builder {
+pub(crate) fn builder(head_bytes_max: usize, read_timeout: Duration) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -404,5 +414,35 @@ impl std::fmt::Debug for Server {
         f.debug_struct("Server")
             .field("listener", &self.listener)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    /// A socket that no thread can take is counted, like one that could not be accepted. A file stands for it: no runtime can wait for
+    /// one.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_cannot_be_served_is_counted() {
+        let metrics = Arc::new(Metrics::new());
+        let connections = Connections {
+            router: Router::new(),
+            builder: builder(HEAD_BYTES_MIN, ACCEPT_PAUSE),
+            metrics: metrics.clone(),
+            graceful: GracefulShutdown::new(),
+            roster: Arc::new(Roster::new()),
+            patience: ACCEPT_PAUSE,
+        };
+        let file = tempfile::tempfile().unwrap();
+        let stream = std::net::TcpStream::from(OwnedFd::from(file));
+        stream.set_nonblocking(true).unwrap();
+        let entry = connections.roster.enter(Ipv4Addr::LOCALHOST.into());
+        connections.prepared(entry, None).take(stream).await;
+        assert_eq!(metrics.connections_failed(), 1);
+        connections.pause(&io::ErrorKind::Other.into()).await;
+        assert_eq!(metrics.connections_failed(), 2);
     }
 }

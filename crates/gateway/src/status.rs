@@ -17,6 +17,7 @@ use crate::caller::Caller;
 use crate::config_file::ConfigStatus;
 use crate::gateway::Gateway;
 use crate::metrics::Stored;
+use crate::witness::{Trouble, WitnessState};
 
 mod allowance;
 mod problem;
@@ -139,6 +140,20 @@ pub struct SigningStatus {
     /// The last verification of the whole log since the process began; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
+    /// Witnesses that are configured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub witnesses: Vec<WitnessStatus>,
+}
+
+/// Status of a witness.
+#[derive(Debug, Clone, Serialize)]
+pub struct WitnessStatus {
+    /// Name of the witness.
+    pub name: String,
+    /// Number of records under the newest checkpoint that it has cosigned since the start.
+    pub size: u64,
+    /// `cosigns`, `silent` or `refuses`; the last one if it has cosigned another history of the log.
+    pub state: &'static str,
 }
 
 /// The recording that answers in the place of the tools.
@@ -351,5 +366,21 @@ fn signing_status(gateway: &Gateway, stored: Option<Stored>, view: View) -> Sign
             .filter(|_| view == View::Operator)
             .map(Stored::unsigned),
         verified: gateway.verified().load_full().map(|one| (*one).clone()),
+        witnesses: gateway
+            .witnesses()
+            .map(|witnesses| witnesses.states().into_iter().map(witness_status).collect())
+            .unwrap_or_default(),
+    }
+}
+
+fn witness_status(state: WitnessState) -> WitnessStatus {
+    WitnessStatus {
+        name: state.name,
+        size: state.size,
+        state: match state.trouble {
+            None => "cosigns",
+            Some(Trouble::Silent(_)) => "silent",
+            Some(Trouble::Refuses(_)) => "refuses",
+        },
     }
 }

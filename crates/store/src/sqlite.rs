@@ -20,6 +20,7 @@ mod backup;
 mod checkpointer;
 mod claims;
 mod connection;
+mod content;
 mod disk;
 mod documents;
 mod dump;

@@ -112,6 +112,49 @@ async fn a_copy_is_a_copy_until_it_is_restored() {
     assert_eq!(left, [""; 0], "nothing unfinished is left");
 }
 
+/// A backup that was damaged where the log does not look (a claim, a document, a budget) is not restored.
+#[tokio::test]
+async fn a_damaged_row_is_found_outside_of_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(&folder.path().join("store.db")));
+    let keyed = with_write(
+        commit("ev_1"),
+        write(&document("notes", "one"), 0, Some("milk")),
+    );
+    store.commit(keyed).await.unwrap();
+    sequencer(&store).await.tick().await.unwrap();
+    let path = |name: &str| folder.path().join(name);
+    store.backup(&path("copy.db"), &mut |_| {}).await.unwrap();
+    for change in [
+        "INSERT INTO claim (user_id, tool, key, state, attempt, recovery, recovery_seconds, first_claim, claimed_at, \
+         request_id, fingerprint, parts) VALUES ('u', 't', x'00', 2, 1, 0, 0, 0, 0, 'r', x'00', x'00')",
+        "UPDATE document SET version = version + 1",
+        "DELETE FROM document",
+        "UPDATE backup_digest SET sha256 = x'00'",
+        "CREATE TABLE other (one INTEGER)",
+    ] {
+        std::fs::copy(path("copy.db"), path("changed.db")).unwrap();
+        let other = rusqlite::Connection::open(path("changed.db")).unwrap();
+        other.execute(change, []).unwrap();
+        drop(other);
+        let copied =
+            SqliteStore::copy_file(&path("changed.db"), &path("restored.db"), &mut |_| {}).await;
+        assert!(
+            matches!(copied, Err(BackupError::Damaged { .. })),
+            "{change}: {copied:?}"
+        );
+        assert!(!path("restored.db").exists(), "{change}");
+    }
+    // As it was made it is restored, and the digest of one moment does not go on with the store.
+    SqliteStore::copy_file(&path("copy.db"), &path("restored.db"), &mut |_| {})
+        .await
+        .unwrap();
+    let restored = rusqlite::Connection::open(path("restored.db")).unwrap();
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'backup_digest'";
+    let left: i64 = restored.query_row(tables, [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
+}
+
 /// A16: a store whose log was changed gets no backup.
 #[tokio::test]
 async fn a_log_that_was_changed_is_not_backed_up() {

@@ -227,6 +227,25 @@ fn the_readmes_say_the_same() {
     }
 }
 
+/// A page that names the offline verifier says how to install it, or leads to the section that does.
+#[test]
+fn the_verifier_can_be_installed() {
+    let mut named = 0;
+    for path in pages() {
+        if path.ends_with("CHANGELOG.md") || path.ends_with("ARCHITECTURE.md") {
+            continue;
+        }
+        let page = std::fs::read_to_string(&path).expect("it is there");
+        let says = ["crates/verifier", "evidence-format.md#checking-a-bundle"];
+        if page.contains("countersign-verify") {
+            named += 1;
+            let path = path.display();
+            assert!(says.iter().any(|it| page.contains(it)), "{path}");
+        }
+    }
+    assert!(named >= 5, "{named} pages");
+}
+
 #[test]
 fn a_translation_with_a_gap_is_found() {
     let page = "# A\n[b](b.md)\n```sh\nrun\n```\n## C\n| a | b |\n|---|---|\n";

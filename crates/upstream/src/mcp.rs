@@ -11,12 +11,14 @@
 //! | `reconcile` | the look-up of a call whose answer was lost |
 //! | `answer`, `fault`, `trouble` | what came back, and what went wrong |
 //! | `reach`, `pool`, `connection`, `client` | connections, one a user |
+//! | `alone` | a call that needs no connection, at a server of the newest era |
 //! | `offers` | resources, prompts and completions |
 //! | `scrub` | what a server says, without the gateway's own secrets |
 //! | `digits` | numbers that would lose digits on their way |
 //! | `talk` | questions of a server, brought to the caller |
 //! | `wire`, `child` | what a connection goes over: HTTP, or the pipes of a child |
 
+mod alone;
 mod answer;
 mod child;
 mod client;

@@ -64,6 +64,15 @@ pub struct Options {
     pub skip: Vec<String>,
     /// Names of tools from an earlier import, by operation: they are kept.
     pub names: BTreeMap<String, String>,
+    /// Upstreams of an earlier import: they stay as they are, and a note about what they have settled is not repeated.
+    pub kept: Vec<Upstream>,
+}
+
+impl Options {
+    /// The upstream of this name in the earlier import.
+    fn kept(&self, name: &str) -> Option<&Upstream> {
+        self.kept.iter().find(|it| it.name == name)
+    }
 }
 
 /// The result of an import.
@@ -170,8 +179,13 @@ pub fn import(text: &str, options: &Options) -> Result<Import, DocumentError> {
     };
     let server = server::of(&document, None, options.base.as_ref());
     let credential = security::of(&document, &upstream, &server.base_url);
-    report.notes.extend(server.notes);
-    report.notes.extend(credential.notes);
+    let kept = options.kept(&upstream);
+    if kept.is_none_or(Upstream::has_placeholder) {
+        report.notes.extend(server.notes);
+    }
+    if kept.is_none_or(|kept| kept.auth == credential.auth) {
+        report.notes.extend(credential.notes);
+    }
     let mut first = Upstream::http(&*upstream, server.base_url);
     first.auth.clone_from(&credential.auth);
     let mut importing = Importing {
@@ -348,7 +362,9 @@ impl<'d> Importing<'d, '_> {
         };
         let (label, address) = (operation.label(), &upstream.base_url);
         let note = format!("{label} has a server of its own{told}: {address}");
-        self.report.notes.push(note);
+        if self.options.kept(&name).is_none() {
+            self.report.notes.push(note);
+        }
         self.manifest.upstream.push(upstream);
         name
     }

@@ -24,6 +24,9 @@ const RARE_CALLS: u64 = 10;
 /// Calls of one session: as many as its page shows.
 const SESSION_CALLS: u64 = 200;
 
+/// Users whose calls are not rare: with the others, about as many as are looked through for an id that a caller chose.
+const USERS: u64 = 990;
+
 /// Questions that wait for an answer.
 const WAITING: u64 = 1_000;
 
@@ -113,7 +116,7 @@ fn request(number: u64, rare: u64) -> Vec<u8> {
         return post("/v1/tools/notes.add", &[key], &body);
     }
     if number % 50 == 7 {
-        let user = number % 1_000;
+        let user = session % USERS;
         let body = format!(
             r#"{{"user_id": "u_{user}", "session_id": "s_{session}", "arguments": {{"country": 7}}}}"#
         );
@@ -124,7 +127,8 @@ fn request(number: u64, rare: u64) -> Vec<u8> {
 
 /// A call that works.
 fn good(number: u64) -> Vec<u8> {
-    let (user, session) = (number % 1_000, number / SESSION_CALLS);
+    let session = number / SESSION_CALLS;
+    let user = session % USERS;
     let body = format!(
         r#"{{"user_id": "u_{user}", "session_id": "s_{session}", "arguments": {{"note": "note {number}"}}}}"#
     );

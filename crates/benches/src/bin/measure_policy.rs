@@ -86,7 +86,7 @@ fn policy(rules: u64) -> String {
     for number in 0..rules {
         let _ = write!(
             text,
-            "[[rules]]\nname = \"r{number}\"\nmatch = \"notes.*\"\nwhen = \"args.text == 'note {number}' && size(args.text) < 100\"\nthen = \"confirm\"\n"
+            "[[rules]]\nname = \"r{number}\"\nmatch = \"notes.add\"\nwhen = \"args.text == 'note {number}' && size(args.text) < 100\"\nthen = \"confirm\"\n"
         );
     }
     text

@@ -1,7 +1,7 @@
 //! The cost of a call to an upstream through the gateway, beside a direct call to the same upstream: an HTTP service, and an MCP server, where
 //! other proxies are measured too. Every way is measured in turns: one round of each after the other, at 1 and at 32 connections, with and
 //! without evidence. Then the memory over many calls, and the tokens that a large catalog costs a model. `http`, `mcp`, `memory`,
-//! `memory-mcp` and `tokens` choose a part.
+//! `memory-mcp` and `tokens` choose a part. The processors are kept awake, unless `--asleep` is said.
 
 use std::io::{Error, Result};
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_benches::awake::Awake;
 use countersign_benches::load::{Bound, MakeRequest, Talk, measure, post, rate, told};
 use countersign_benches::mcp;
 use countersign_benches::peers::Programs;
@@ -65,6 +66,8 @@ fn main() {
         .enable_all()
         .build()
         .expect("a runtime");
+    let awake = (!has("--asleep")).then(Awake::keep);
+    let _awake = awake.transpose().expect("processors that stay awake");
     runtime.block_on(async {
         let programs = Programs::found().expect("where the programs are");
         if is_all || has("http") {

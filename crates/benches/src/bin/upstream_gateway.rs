@@ -22,15 +22,12 @@ use serde_json::{Value, json};
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-fn main() -> Result<(), Failed> {
-    let mut b = if std::env::var("ONE").is_ok() {
-        tokio::runtime::Builder::new_current_thread()
-    } else {
-        tokio::runtime::Builder::new_multi_thread()
-    };
-    b.worker_threads(2).enable_all().build()?.block_on(real())
-}
-async fn real() -> Result<(), Failed> {
+/// The allocator of `countersign`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main(worker_threads = 2)]
+async fn main() -> Result<(), Failed> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [listen, upstream, evidence, folder] = words.as_slice() else {
         return Err("usage: upstream_gateway LISTEN UPSTREAM EVIDENCE FOLDER".into());

@@ -1,16 +1,15 @@
 //! `countersign approvals`: what users are asked to confirm, and the answers.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use clap::ValueEnum;
 use countersign::approve::{self, Response, StoredApprovals, Wanted};
 use countersign::contract::tool::Narrower;
-use countersign::contract::{Actor, Approval, ApprovalDecision, ApprovalState};
+use countersign::contract::{Approval, ApprovalDecision, ApprovalState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::answer::{write_json, write_table};
+use crate::answer::{named, write_json, write_lines, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -159,11 +158,7 @@ impl Operation for Asked {
             Command::List(list) => list.run(&inbox, terminal),
             Command::Show(show) => {
                 let approval = inbox.find(&show.which.id)?;
-                if terminal.is_for_programs() {
-                    write_json(terminal, &approval)?;
-                } else {
-                    print(&approval, terminal)?;
-                }
+                write_lines(terminal, &approval, &lines(&approval))?;
                 Ok(Exit::Ok)
             }
             Command::Approve(Approve { which, narrow, why }) => {
@@ -322,15 +317,15 @@ fn asked(approval: &Approval) -> Vec<(&str, String)> {
     lines
 }
 
-fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
+fn lines(approval: &Approval) -> Vec<(&str, String)> {
     let mut lines = vec![
         ("approval", approval.id.clone()),
         ("state", approval.state.as_str().to_owned()),
         ("user", approval.user_id.clone()),
-        ("asked by", named(&approval.actor)?),
+        ("asked by", named(&approval.actor)),
     ];
     if let Some(principal) = &approval.principal {
-        lines.push(("according to", named(principal)?));
+        lines.push(("according to", named(principal)));
     }
     lines.push(("tool", approval.tool.to_string()));
     lines.extend(approval.title.clone().map(|title| ("title", title)));
@@ -359,20 +354,7 @@ fn print(approval: &Approval, terminal: &mut Terminal) -> Result<(), Failure> {
     lines.extend(asked(approval));
     let shown = approval.shown_digest;
     lines.extend(shown.map(|digest| ("shown digest", digest.to_string())));
-    let out = terminal.data();
-    for (name, value) in lines {
-        writeln!(out, "{name}: {}", visible(&value))?;
-    }
-    Ok(())
-}
-
-fn named(actor: &Actor) -> Result<String, Failure> {
-    let kind = serde_json::to_value(actor.kind)?;
-    Ok(format!(
-        "{} {}",
-        kind.as_str().unwrap_or_default(),
-        actor.id
-    ))
+    lines
 }
 
 /// Maximum number of approvals that are searched for one.
@@ -402,7 +384,12 @@ impl Inbox<'_> {
             (Some(approval), None) => Ok(approval),
             (Some(_), Some(_)) => Err(Failure::new("more than one approval id starts so")
                 .hint("give more characters of the id")),
-            (None, _) => Err(failed(approve::Error::Unknown(id.to_owned()))),
+            (None, _) => {
+                let unknown = failed(approve::Error::Unknown(id.to_owned()));
+                let folder = self.place.folder.path().display();
+                let message = format!("{:#} in the data folder {folder}", unknown.error);
+                Err(Failure::new(message).hint(UNKNOWN))
+            }
         }
     }
 
@@ -415,6 +402,8 @@ impl Inbox<'_> {
     }
 }
 
+const UNKNOWN: &str = "`countersign approvals list --state all` lists all approvals of this folder; --data or COUNTERSIGN_DATA names another one";
+
 /// Turns an error of the approvals into a failure with a hint.
 fn failed(error: approve::Error) -> Failure {
     match error {
@@ -422,8 +411,7 @@ fn failed(error: approve::Error) -> Failure {
         approve::Error::NotOpen { .. } | approve::Error::OtherRendering => {
             Failure::from(error).refused()
         }
-        approve::Error::Unknown(_) => Failure::from(error)
-            .hint("`countersign approvals list --state all` lists all approvals"),
+        approve::Error::Unknown(_) => Failure::from(error).hint(UNKNOWN),
         approve::Error::Agent
         | approve::Error::NotTheirs
         | approve::Error::SameApprover

@@ -195,11 +195,7 @@ pub(crate) fn show(terminal: &mut Terminal, known: &Shown) -> Result<(), Failure
         (user_id, _) => line("user", user_id)?,
     }
     if let Some(actor) = &record.actor {
-        let kind = serde_json::to_value(actor.kind)?;
-        line(
-            "actor",
-            &format!("{} {}", kind.as_str().unwrap_or_default(), actor.id),
-        )?;
+        line("actor", &format!("{} {}", actor.kind.as_str(), actor.id))?;
     }
     if let Some(credential) = &record.credential {
         line("credential", &credential_text(credential))?;

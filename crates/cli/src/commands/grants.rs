@@ -10,7 +10,7 @@ use countersign::contract::{Actor, ActorType, Grant, GrantState, NewGrant, ToolN
 use countersign::grant::{self, StoredGrants, Wanted};
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{write_json, write_table};
+use crate::answer::{named, write_json, write_lines, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -173,11 +173,7 @@ impl Operation for Asked {
             Command::Show(show) => {
                 let grant = place.runtime.block_on(grants.show(&show.id, &place.by));
                 let grant = grant.map_err(failed)?;
-                if terminal.is_for_programs() {
-                    write_json(terminal, &grant)?;
-                } else {
-                    print(&grant, terminal)?;
-                }
+                write_lines(terminal, &grant, &lines(&grant))?;
                 Ok(Exit::Ok)
             }
             Command::Revoke(revoke) => revoke.run(place, &grants, terminal),
@@ -286,7 +282,7 @@ impl Revoke {
             return Ok(Exit::Ok);
         }
         terminal.say(format_args!(
-            "revoked: {} is asked about again, and so is what was derived from it",
+            "revoked: calls under {} and under grants derived from it need a confirmation again",
             revoked.id
         ))?;
         if let Some(revocation) = &revoked.revoked {
@@ -317,15 +313,6 @@ fn money(text: &str) -> Result<(String, String), String> {
     Ok((amount.to_owned(), currency.trim().to_owned()))
 }
 
-fn named(actor: &Actor) -> String {
-    let kind = match actor.kind {
-        ActorType::User => "user",
-        ActorType::Agent => "agent",
-        ActorType::System => "system",
-    };
-    format!("{kind} {}", actor.id)
-}
-
 fn listed(grant: &Grant) -> String {
     let tools: Vec<&str> = grant.tools.iter().map(ToolName::as_str).collect();
     tools.join(", ")
@@ -338,7 +325,7 @@ fn calls(grant: &Grant) -> String {
         .map_or_else(|| used.to_string(), |most| format!("{used} of {most}"))
 }
 
-fn print(grant: &Grant, terminal: &mut Terminal) -> Result<(), Failure> {
+fn lines(grant: &Grant) -> Vec<(&str, String)> {
     let mut lines = vec![
         ("grant", grant.id.clone()),
         ("state", grant.state.as_str().to_owned()),
@@ -364,11 +351,7 @@ fn print(grant: &Grant, terminal: &mut Terminal) -> Result<(), Failure> {
         lines.extend(revoked.reason.clone().map(|reason| ("reason", reason)));
         lines.push(("evidence of it", revoked.evidence.to_string()));
     }
-    let out = terminal.data();
-    for (name, value) in lines {
-        writeln!(out, "{name}: {}", visible(&value))?;
-    }
-    Ok(())
+    lines
 }
 
 /// Turns an error of the grants into a failure with a hint.

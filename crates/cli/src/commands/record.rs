@@ -1,5 +1,6 @@
 //! `countersign record`: calls of the log as a recording that a server can answer from.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -154,6 +155,9 @@ impl Operation for Asked {
             counted(calls, "call", "calls"),
             counted(tools, "tool", "tools")
         ))?;
+        if !self.clear {
+            terminal.say(masked(&recording.masked))?;
+        }
         for access in &recording.access {
             terminal.say(format_args!("access recorded: {access}"))?;
         }
@@ -198,6 +202,19 @@ impl Wanted {
         ids.reverse();
         Ok(ids)
     }
+}
+
+/// Tells how many values were masked, by their kind.
+fn masked(by_kind: &BTreeMap<String, usize>) -> String {
+    let all = counted(by_kind.values().sum(), "value", "values");
+    let kinds = by_kind
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"));
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
+    if kinds.is_empty() {
+        return "masked: no value; read the file before you give it away".to_owned();
+    }
+    format!("masked: {all} ({kinds}); read the file before you give it away")
 }
 
 /// Says what is not in the file, and why.

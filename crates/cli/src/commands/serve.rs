@@ -12,6 +12,7 @@ use countersign::sequencer::{self, Sequencer};
 use countersign_config::value::Listen;
 use countersign_config::{Config, Given};
 use countersign_console::Setting;
+use countersign_evidence::cosignature::WitnessKey;
 use countersign_gateway::identity::{self, Identity};
 use countersign_gateway::metrics::Metrics;
 use countersign_gateway::notify::{Notifier, Target};
@@ -38,7 +39,7 @@ use crate::running::About;
 use crate::served::Door;
 use crate::telemetry::{FLUSH_WAIT, TelemetryOptions};
 use crate::terminal::Terminal;
-use crate::{catalog, notify, policy, sign_in, telemetry, views};
+use crate::{catalog, copies, notify, policy, sign_in, telemetry, views, witnesses};
 
 mod play;
 mod reload;
@@ -129,7 +130,7 @@ impl Serve {
         let (catalog, upstreams) = catalog::ready_with_upstreams(loaded)?;
         let fits = policy.check_against(&catalog);
         fits.map_err(|error| policy::refused(loaded, error))?;
-        let targets = check_before_making(options, &policy)?;
+        let others = check_before_making(options, &policy)?;
         let mut place = options.open_or_make(terminal)?;
         keep_policies(&policy, &place)?;
         let rules = RuleOptions::configured(&config.rules);
@@ -146,7 +147,7 @@ impl Serve {
         let executor = place.executor_builder(catalog, rules);
         let gateway = gateway_of(&place, executor, &policy, identity, metrics, &telemetry);
         gateway.set_offers(upstreams.clone());
-        let mut sequencer = journal::sequencer(&place, |builder| builder)?;
+        let mut sequencer = sequencer_of(&place, &gateway)?;
         let recorder = announce_policy(&place, &policy)?;
         let live = reload::Parts {
             gateway: gateway.clone(),
@@ -167,7 +168,7 @@ impl Serve {
         let url = format!("http://{}", server.address()?);
         let about = About::here(&place.folder, &place.store_name, Some(url.clone()))?;
         let server = door.open(&place, &gateway, server, &about)?;
-        start_notifying(&place, &gateway, targets, &url);
+        start_sending(&place, &gateway, others, &url);
         let can_try = place.runtime.block_on(can_try(&gateway, &policy));
         let file = policy::file_of(loaded);
         let named = (file.as_deref(), &*policy);
@@ -240,7 +241,7 @@ fn bind(place: &Place, gateway: &Gateway, config: &Config) -> Result<Server, Fai
     bound.map_err(|error| cannot_listen(listen, error))
 }
 
-fn cannot_listen(listen: SocketAddr, error: std::io::Error) -> Failure {
+pub(super) fn cannot_listen(listen: SocketAddr, error: std::io::Error) -> Failure {
     let context = format!("cannot listen on {listen}");
     Failure::from(anyhow::Error::new(error).context(context))
         .hint("another program may use the port; --listen 127.0.0.1:0 picks a free one")
@@ -260,13 +261,16 @@ fn identity_of(place: &Place, policy: &Arc<LivePolicy>) -> Result<Identity, Fail
 }
 
 /// Checks the listen address before anything is made. A store that does not exist yet has no API keys either, so a start that would be
-/// refused later is refused here. Returns the receivers of notifications.
+/// refused later is refused here. Returns those that the server sends to.
 fn check_before_making(
     options: &PlaceOptions,
     policy: &Arc<LivePolicy>,
-) -> Result<Vec<Target>, Failure> {
+) -> Result<Others, Failure> {
     sign_in::client(&options.config().sign_in, &policy.current())?;
-    let targets = notify::targets(options.loaded()).map_err(config::wrong)?;
+    let others = Others {
+        targets: notify::targets(options.loaded()).map_err(config::wrong)?,
+        witnesses: witnesses::configured(options.loaded()).map_err(config::wrong)?,
+    };
     let has_no_keys = match options.names()?.1 {
         StoreName::Sqlite(path) => !path.exists(),
         StoreName::Memory => true,
@@ -274,13 +278,13 @@ fn check_before_making(
         StoreName::Postgres(_) => false,
     };
     if !has_no_keys {
-        return Ok(targets);
+        return Ok(others);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let clock = Arc::new(SystemClock::new());
     let identity = with_options(Identity::new(clock, policy.clone()), options.config());
     check_address(runtime.handle(), &identity, options.config())?;
-    Ok(targets)
+    Ok(others)
 }
 
 fn with_options(identity: Identity, config: &Config) -> Identity {
@@ -333,11 +337,34 @@ fn gateway_of(
         })
 }
 
-/// Sends notifications from now on, with links to the public address of the server.
-fn start_notifying(place: &Place, gateway: &Gateway, targets: Vec<Target>, url: &str) {
-    gateway.set_notify(targets);
-    let pages = place.config().server.public_url.as_ref();
+/// Builds the sequencer, after the log was compared with the copies of its checkpoint.
+fn sequencer_of(place: &Place, gateway: &Gateway) -> Result<Sequencer, Failure> {
+    if let Some(unread) = copies::check(place)? {
+        gateway.metrics().set_copies_unread(unread);
+    }
+    journal::sequencer(place, |builder| builder)
+}
+
+/// Those that the server sends to by itself.
+struct Others {
+    /// Receivers of notifications.
+    targets: Vec<Target>,
+    /// Witnesses of the log.
+    witnesses: Vec<(String, WitnessKey)>,
+}
+
+/// Sends new checkpoints and notifications from now on, these with links to the public address of the server. Answers of calls that wait
+/// for their user have the same link, unless the address is that of all interfaces, which no browser can open.
+fn start_sending(place: &Place, gateway: &Gateway, others: Others, url: &str) {
+    witnesses::start(place, gateway, others.witnesses);
+    gateway.set_notify(others.targets);
+    let server = &place.config().server;
+    let pages = server.public_url.as_ref();
+    let can_follow = pages.is_some() || !server.listen.ip().is_unspecified();
     let pages = pages.map_or_else(|| url.to_owned(), ToString::to_string);
+    if can_follow {
+        gateway.set_pages_address(&pages);
+    }
     let notifier = Notifier::new(gateway.clone(), pages);
     place.runtime.spawn(notifier.run());
 }
@@ -398,7 +425,7 @@ async fn serve(
 }
 
 /// Counts the signals that tell the process to stop.
-fn signals() -> Result<watch::Receiver<u32>, Failure> {
+pub(super) fn signals() -> Result<watch::Receiver<u32>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminate = signal(SignalKind::terminate())?;

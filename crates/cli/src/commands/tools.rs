@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use countersign::catalog::Entry;
-use countersign::contract::{ToolSpec, markdown};
+use countersign::contract::{Effect, ToolSpec, markdown};
 use countersign::dialect::{Dialect, NoteKind, ToolListError, ToolListOptions};
+use countersign_upstream::manifest::ToolEntry;
 use serde_json::{Map, Value};
 
 use crate::answer::write_json;
@@ -139,7 +140,8 @@ impl Tools {
                     "no tools; add [[upstream]] and [[tool]] to the configuration, or set shop.enabled = true",
                 )?,
                 entries => {
-                    let table = list(entries).within(terminal.columns());
+                    let table = list(entries, &options.loaded().config().tool);
+                    let table = table.within(terminal.columns());
                     writeln!(terminal.data(), "{table}")?;
                 }
             },
@@ -222,7 +224,7 @@ fn sentence(note: &NoteKind) -> String {
 }
 
 /// Builds the list of tools, one line each, with a gap between areas: the first word of a name is its area.
-fn list(entries: &[Arc<Entry>]) -> Table {
+fn list(entries: &[Arc<Entry>], declared: &[ToolEntry]) -> Table {
     let mut table = Table::new(["NAME", "EFFECT", "DESCRIPTION"]);
     let mut area = None;
     for entry in entries {
@@ -233,9 +235,20 @@ fn list(entries: &[Arc<Entry>]) -> Table {
             table.gap();
         }
         let description = first_sentence(&spec.description);
-        table.row([name, spec.behaviour.effect.as_str(), description]);
+        table.row([name, effect(spec, declared), description]);
     }
     table
+}
+
+/// The effect of a tool. What an entry declares as a write is one behind the upstream: both words are shown, its own and that of policies.
+fn effect(spec: &ToolSpec, declared: &[ToolEntry]) -> &'static str {
+    let name = spec.name.as_str();
+    let own = declared.iter().filter(|entry| entry.shown() == name);
+    let own = own.filter_map(|entry| entry.effect).next_back();
+    match (own, spec.behaviour.effect) {
+        (Some(Effect::Write), Effect::External) => "write (external)",
+        (Some(_) | None, effect) => effect.as_str(),
+    }
 }
 
 /// Returns the beginning of a description, up to the first full stop or colon: enough to find a tool.

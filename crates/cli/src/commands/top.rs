@@ -268,7 +268,7 @@ fn last_minute(place: &Place, snapshot: &mut Snapshot) -> Result<(), Failure> {
     };
     let rows = place.wait(place.store().records(&query))?;
     let rows = rows.map_err(store_failed)?;
-    let is_error = |row: &&LogRow| row.code.is_some();
+    let is_error = |row: &&LogRow| row.code.is_some_and(|code| !code.is_question());
     snapshot.calls_last_minute = rows.len() as u64;
     snapshot.errors_last_minute = rows.iter().filter(is_error).count() as u64;
     Ok(())

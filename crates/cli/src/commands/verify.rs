@@ -2,16 +2,20 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use countersign::archive::Archive;
 use countersign::archive::verify::{Depth, Progress, Verification, VerifyReport};
 use countersign_evidence::bundle::{self, Bundle, BundleError, Consistency, Report, Verdict};
+use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::note::VerifyingKey;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::counted;
 use crate::answer::write_json;
+use crate::copies;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::folder::Folder;
@@ -190,6 +194,7 @@ impl Operation for Asked {
             from,
             held,
             is_held_beside,
+            copies: copies_of(place, &key, terminal)?,
             depth: if self.quick {
                 Depth::Tree
             } else {
@@ -302,6 +307,26 @@ impl Asked {
         }
         write_verdict(terminal, report.verdict())
     }
+}
+
+/// Returns the copies of the checkpoint that can be read, and warns of the others.
+fn copies_of(
+    place: &Place,
+    key: &VerifyingKey,
+    terminal: &mut Terminal,
+) -> Result<Vec<(Arc<str>, Checkpoint)>, Failure> {
+    let mut copies = Vec::new();
+    for copy in copies::read(place, key) {
+        match copy.read {
+            Ok((checkpoint, _)) => copies.push((copy.name, checkpoint)),
+            Err(reason) => terminal.say(format_args!(
+                "warning: the copy {} was not compared: {}",
+                visible(&copy.name),
+                visible(&reason)
+            ))?,
+        }
+    }
+    Ok(copies)
 }
 
 /// Writes the verdict as the last line of the data.

@@ -93,6 +93,8 @@ impl Scratch {
         let given = vec![
             Given::flag("store.data", "drill", data.display().to_string()),
             Given::flag("store.url", "drill", store),
+            // They are of the real log.
+            Given::flag("log.copies", "drill", Vec::<Value>::new()),
         ];
         let policy = policy::open(options.loaded())?;
         let real = catalog::declared(options.loaded())?;

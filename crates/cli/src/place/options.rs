@@ -28,15 +28,19 @@ pub(crate) struct PlaceFlags {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Folder with the data and its keys [default: the data folder of the platform]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help = "Folder with the data and its keys [default: the data folder of the platform] [env: COUNTERSIGN_DATA]"
+    )]
     pub(crate) data: Option<PathBuf>,
 
     #[arg(
         long,
         global = true,
         value_name = "STORE",
-        help = "Store: sqlite:PATH, postgres://…, memory, or env:NAME or file:PATH with such an address [default: sqlite:DIR/countersign.db]"
+        help = "Store: sqlite:PATH, postgres://…, memory, or env:NAME or file:PATH with such an address [default: sqlite:DIR/countersign.db] [env: COUNTERSIGN_STORE]"
     )]
     store: Option<StoreAddress>,
 

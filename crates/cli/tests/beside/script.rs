@@ -470,7 +470,11 @@ fn steady_value(value: Value) -> Value {
             Value::Array(values.map(steady_value).collect())
         }
         Value::Object(members) => {
-            let steady = members.into_iter().map(|(name, value)| {
+            // Only a server has pages.
+            let members = members
+                .into_iter()
+                .filter(|(name, _)| name != "approval_url");
+            let steady = members.map(|(name, value)| {
                 let value = if DRAWN.contains(&name.as_str()) && !value.is_null() {
                     Value::String("DRAWN".to_owned())
                 } else {

@@ -38,6 +38,27 @@ fn no_page_breaks_a_rule() {
     assert!(asked > 30 && seen > 30, "{asked} {seen}");
 }
 
+/// On a screen of 1280 pixels no badge is cut off at the edge of its table.
+#[test]
+fn badges_are_whole() {
+    let world = World::start(&[]);
+    world.busy();
+    world.call("notes.clear", &json!({"arguments": {}}), None);
+    let browser = Browser::start((1280, 860), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    for page in ["/", "/calls", "/tools"] {
+        browser.open(&format!("{}{page}", world.url));
+        browser.until("document.querySelector('.scroll .tag')");
+        let cut = browser.eval(
+            "[...document.querySelectorAll('.scroll .tag')].filter(tag => \
+               tag.getBoundingClientRect().right > tag.closest('.scroll').getBoundingClientRect().right\
+             ).map(tag => tag.textContent)",
+        );
+        assert_eq!(cut, json!([]), "{page}");
+    }
+}
+
 /// B20: each way in, in the browser; the key of an agent is refused.
 #[test]
 fn people_sign_in() {

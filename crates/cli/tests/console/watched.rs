@@ -66,6 +66,27 @@ fn the_overview_begins_with_what_is_wrong() {
     );
 }
 
+/// A call that waits for its user did not fail: it is counted apart, on the overview, by tool and among the errors.
+#[test]
+fn a_question_is_no_error() {
+    let world = World::start(&[]);
+    let asked = world.call("notes.clear", &json!({"arguments": {}}), None);
+    assert_eq!(asked["error"]["code"], "NEEDS_USER_CONFIRMATION", "{asked}");
+    let person = world.operator();
+    let (_, json) = person.get("/overview.json");
+    let overview: Value = serde_json::from_str(&json).unwrap();
+    let figures = &overview["figures"];
+    let minutes = figures["minutes"].as_array().unwrap();
+    let sum = |name: &str| minutes.iter().filter_map(|one| one[name].as_u64()).sum();
+    let counted: [u64; 3] = ["calls", "questions", "errors"].map(sum);
+    assert_eq!(counted, [1, 1, 0], "{figures}");
+    assert_eq!(figures["tools"][0]["errors"], 0, "{figures}");
+    assert_eq!(figures["failures"], json!([]), "{figures}");
+    let (_, html) = person.get("/");
+    let questions = between(&html, "id=\"questions\"", "</a>");
+    assert!(questions.contains("<b>1</b>"), "{questions}");
+}
+
 /// B17: errors are counted since the first call that the server knows of, on a new store since its start, and the page says since when.
 #[test]
 fn errors_say_since_when_they_are_counted() {
@@ -125,7 +146,15 @@ fn changed_definitions_are_shown() {
         std::thread::yield_now();
     }
     say("Sends your files away.");
+    let metric = |count: u8| {
+        let (_, metrics) = world.api("/metrics");
+        metrics.contains(&format!("\ncountersign_upstreams_changed {count}\n"))
+    };
+    assert!(metric(0));
     assert_eq!(ask(), json!("changed definitions"));
+    assert!(metric(1));
+    let attention = world.run(&["attention"]);
+    assert!(attention.contains("definitions_changed: "), "{attention}");
     let rows = "[...document.querySelectorAll('[data-definitions] tbody tr')].map(row => [...row.cells].map(cell => cell.innerText))";
     let expected = json!([[
         "say",

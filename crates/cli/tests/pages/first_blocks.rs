@@ -6,7 +6,7 @@ use crate::page;
 use crate::shell::{FAILED, Shell};
 
 /// Pages whose first commands are not run here, and why.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 10] = [
     ("benchmarks.md", "measures for hours"),
     (
         "cluster.md",
@@ -28,6 +28,10 @@ const NOT_RUN: [(&str, &str); 9] = [
         "needs a document on the web; `import.rs` has one",
     ),
     ("tutorial.md", "`tutorial.rs` runs the whole page"),
+    (
+        "witness.md",
+        "needs a log and a second process; `witness.rs` has both",
+    ),
 ];
 
 /// Pages without a command.
@@ -145,6 +149,24 @@ fn the_policy_of_the_page_about_conditions_is_tried() {
         .split('`')
         .find(|span| span.starts_with("countersign policy test "));
     assert_works(&mut shell, "conditions.md", span.unwrap());
+}
+
+/// P1: a user makes and revokes a grant over HTTP as the page says, and none of the requests is refused.
+#[test]
+fn the_requests_of_the_page_about_grants_work() {
+    let text = page::read("docs/grants.md");
+    let mut shell = prepared("grants.md");
+    shell.start_program(SERVE);
+    let blocks = page::blocks(&text).into_iter();
+    let blocks = blocks.filter(|(kind, _)| *kind == "sh");
+    let commands: Vec<String> = blocks.flat_map(|(_, block)| steps(&block)).collect();
+    assert!(commands.len() >= 4, "{commands:?}");
+    for command in commands {
+        // Refused requests fail, and the time that the page shows may have passed.
+        let command = command.replace("curl -s ", "curl -sf ");
+        let command = command.replace("2026-12-31T23:59:59Z", "'$(date -u -d tomorrow +%FT%TZ)'");
+        assert_works(&mut shell, "grants.md", &command);
+    }
 }
 
 /// A shell in which everything has been done that the page takes for granted.

@@ -203,10 +203,12 @@ pub(crate) fn message(era: &str, method: &str, params: &Value) -> (Vec<(String, 
         ("MCP-Protocol-Version", era.to_owned()),
     ];
     if era == NEW {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": era,
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
+        let meta = &mut params["_meta"];
+        meta["io.modelcontextprotocol/protocolVersion"] = json!(era);
+        let capabilities = &mut meta["io.modelcontextprotocol/clientCapabilities"];
+        if capabilities.is_null() {
+            *capabilities = json!({});
+        }
         headers.push(("Mcp-Method", method.to_owned()));
         if let Some(name) = params["name"].as_str() {
             headers.push(("Mcp-Name", name.to_owned()));

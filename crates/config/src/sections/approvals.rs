@@ -10,7 +10,7 @@ use crate::value::{PageUrl, Pause, Period};
 #[serde(default, deny_unknown_fields)]
 pub struct Approvals {
     /// Address of the page on which a user answers, such as `https://shop.example.com/approvals/{id}`; `{id}` is
-    /// replaced.
+    /// replaced. The default is the page of the console.
     #[schemars(extend("x-flag" = "--approvals-url"))]
     pub url: Option<PageUrl>,
     /// Time in which an approval can be answered and used. A policy can set another value.

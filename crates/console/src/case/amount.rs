@@ -14,6 +14,9 @@ use crate::shown;
 /// Maximum number of highlighted lines of one step.
 const HIGHLIGHTS_MAX: usize = 12;
 
+/// Maximum number of sentences of one step: conditions, and what the buyer is to confirm.
+const SENTENCES_MAX: usize = 20;
+
 /// How deep amounts are looked for.
 const DEPTH_MAX: usize = 3;
 
@@ -80,6 +83,9 @@ pub(super) fn highlights(value: &Value, is_minor: bool, says: &'static Says) -> 
     if lines.iter().any(|line| !line.value.is_empty()) {
         lines.retain(|line| !line.value.is_empty());
     }
+    for line in lines.iter_mut().filter(|line| line.value.is_empty()) {
+        line.value = std::mem::replace(&mut line.label, steps::label("items", says.language));
+    }
     amounts(value, "", is_minor, 0, &mut lines, says);
     if let Value::Object(members) = value {
         for (name, member) in members {
@@ -100,7 +106,45 @@ pub(super) fn highlights(value: &Value, is_minor: bool, says: &'static Says) -> 
     let mut seen = BTreeSet::new();
     lines.retain(|line| seen.insert((line.label.clone(), line.value.clone())));
     lines.truncate(HIGHLIGHTS_MAX);
+    lines.extend(sentences(value, says));
     lines
+}
+
+/// Sentences that the answer asks the buyer to confirm, then its other conditions.
+fn sentences(value: &Value, says: &'static Says) -> Vec<Line> {
+    let (mut confirmed, mut conditions) = (Vec::new(), Vec::new());
+    collect(
+        value,
+        &["confirmation_items", "policy_ack_required"],
+        &mut confirmed,
+    );
+    collect(value, &["findings"], &mut conditions);
+    conditions.retain(|condition| !confirmed.iter().any(|it| it.contains(condition.as_str())));
+    let confirmed = confirmed.into_iter().map(|text| (says.to_confirm, text));
+    let conditions = conditions.into_iter().map(|text| (says.condition, text));
+    let lines = confirmed.chain(conditions).take(SENTENCES_MAX);
+    lines.map(|(label, text)| Line::new(label, text)).collect()
+}
+
+/// The texts in lists of these names, each once.
+fn collect(value: &Value, names: &[&str], texts: &mut Vec<String>) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|item| collect(item, names, texts)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                let listed = member.as_array().filter(|_| names.contains(&name.as_str()));
+                for item in listed.into_iter().flatten() {
+                    let text = item.get("text").or_else(|| item.get("message"));
+                    let text = text.and_then(Value::as_str).unwrap_or_default();
+                    if !text.is_empty() && !texts.iter().any(|known| known == text) {
+                        texts.push(text.to_owned());
+                    }
+                }
+                collect(member, names, texts);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Everything in a value, by name, at most `max` lines.
@@ -246,13 +290,17 @@ fn is_noise(name: &str, text: &str) -> bool {
     is_name || text.starts_with("sha256:") || text.starts_with("ev_") || name == "currency"
 }
 
+/// A text that is a time, as people write it; `None` for other texts.
+pub(super) fn time(text: &str, says: &'static Says) -> Option<String> {
+    let is_time = text.len() >= 20 && text.ends_with('Z');
+    let at = text.parse::<Timestamp>().ok().filter(|_| is_time)?;
+    Some(at.strftime(says.moment).to_string())
+}
+
 /// A text, with a time as people write it, bounded.
 fn plain(text: &str, says: &'static Says) -> String {
-    let is_time = text.len() >= 20 && text.ends_with('Z');
-    if let Ok(at) = text.parse::<Timestamp>()
-        && is_time
-    {
-        return at.strftime(says.moment).to_string();
+    if let Some(time) = time(text, says) {
+        return time;
     }
     let mut kept: String = text.chars().take(VALUE_CHARS_MAX).collect();
     if kept.len() < text.len() {
@@ -336,6 +384,26 @@ mod tests {
             ]
         );
         assert!(lines[1].is_total);
+        // Without prices, the things stand in the place of the amount; and sentences are not cut away.
+        let held = json!({
+            "items": [{"sku": "SKU-1", "quantity": 3}], "expires_at": "2026-11-18T09:46:14.860346426Z",
+            "findings": [{"message": "Batteries are collected apart."}, {"message": "Customs may stop it."}],
+            "confirmation_items": [{"text": "I know: Customs may stop it."}],
+        });
+        let lines = highlights(&held, true, says);
+        let told: Vec<(&str, &str)> = lines
+            .iter()
+            .map(|line| (line.label.as_str(), line.value.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("Items", "3 × SKU-1"),
+                ("Expires at", "18 Nov 2026, 09:46:14 UTC"),
+                ("To confirm", "I know: Customs may stop it."),
+                ("Condition", "Batteries are collected apart."),
+            ]
+        );
         let all = details(&order, "Answered", true, 2, says);
         assert_eq!(all.len(), 3);
         assert_eq!(all[2].label, "…");

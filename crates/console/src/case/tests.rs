@@ -91,7 +91,8 @@ fn bundle() -> Bundle {
     let case = case();
     let data = json!({"items": [{"title": "Earbuds <3", "quantity": 3,
         "line_total": {"amount": 5_997, "currency": "EUR"}}], "total": {"amount": 5_997, "currency": "EUR"}});
-    let shown = json!({"question": {"title": "Pay EUR 59.97", "lines": [{"label": "Total", "value": "EUR 59.97"}],
+    let shown = json!({"question": {"title": "Pay EUR 59.97", "lines": [{"label": "Total", "value": "EUR 59.97"},
+        {"label": "Until", "value": "2026-11-18T09:46:14.86Z"}],
         "irreversible": ["Cannot be returned"]}});
     Bundle {
         format: String::new(),
@@ -207,6 +208,7 @@ fn an_opened_case_has_amounts_and_what_was_shown() {
     let shown = story.steps[2].shown.as_ref().unwrap();
     assert_eq!(shown.title, "Pay EUR 59.97");
     assert_eq!(shown.irreversible, ["Cannot be returned"]);
+    assert_eq!(shown.lines[1].value, "18 Nov 2026, 09:46:14 UTC");
     let total = story
         .facts
         .iter()

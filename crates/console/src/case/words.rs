@@ -55,6 +55,8 @@ says! {
     by: "By", "操作者";
     asked: "Asked", "请求";
     answered: "Answered", "答复";
+    to_confirm: "To confirm", "需确认";
+    condition: "Condition", "条件";
     yes: "yes", "是";
     no: "no", "否";
     more_lines: "{} more values are in the bundle", "其余 {} 项见证据包";

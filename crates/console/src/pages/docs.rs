@@ -55,7 +55,7 @@ macro_rules! guides {
 
 guides! {
     Tutorial: "tutorial", "http-tool", "agents/README", "commerce";
-    HowTo: "callers", "policy", "conditions", "identity", "approvals", "grants", "limits", "operating", "cluster", "erasure",
+    HowTo: "callers", "policy", "conditions", "identity", "approvals", "grants", "limits", "operating", "witness", "cluster", "erasure",
         "notifications", "telemetry", "console", "disputes", "http-service", "openapi-import", "mcp-servers", "big-catalogs", "repeats", "recordings",
         "adding-a-tool", "from-old-handlers", "agents/agent-framework", "agents/langchain",
         "agents/langchain-js", "agents/mastra", "agents/openai-agents", "agents/openai-agents-js",

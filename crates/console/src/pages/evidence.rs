@@ -39,6 +39,8 @@ struct Page {
     checkpoint: String,
     /// Names of those who have countersigned the newest checkpoint.
     witnesses: Vec<String>,
+    /// Witnesses that the server asks.
+    asked: Vec<AskedWitness>,
     /// Signed checkpoints, the largest tree first.
     checkpoints: Vec<Signed>,
     /// Address of the page with smaller trees.
@@ -57,6 +59,14 @@ struct Page {
     /// True if the signed-in caller may open the reasons of these acts.
     #[serde(skip)]
     may_open: bool,
+}
+
+/// A witness as the API lists it.
+#[derive(Deserialize, Serialize)]
+struct AskedWitness {
+    name: String,
+    size: u64,
+    state: String,
 }
 
 /// A signed checkpoint as the API lists it.
@@ -227,6 +237,11 @@ async fn page(visit: &Visit, at: &At, reasons: &BTreeMap<String, String>) -> Res
         records_text: shown::number(records),
         unsigned: number("unsigned_records"),
         witnesses: witnesses(&checkpoint),
+        asked: status
+            .signing
+            .get("witnesses")
+            .and_then(|asked| Vec::deserialize(asked).ok())
+            .unwrap_or_default(),
         checkpoint,
         checkpoints: signed.checkpoints,
         next_signed,

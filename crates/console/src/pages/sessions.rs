@@ -118,8 +118,11 @@ struct Sums {
     lasted: String,
 }
 
+/// Maximum number of calls on the page, which stays below 100 KB with them.
+const SHOWN_MAX: usize = 150;
+
 pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> Result<Response, Stop> {
-    let path = format!("/v1/sessions/{}", segment(named(&id)));
+    let path = format!("/v1/sessions/{}?limit={SHOWN_MAX}", segment(named(&id)));
     let session: Strand = visit.get(&path).await?;
     let rows = rows(&session.calls);
     if visit.asked("part") == Some("rows") {

@@ -11,22 +11,18 @@ use countersign_contract::{
 use serde_json::{Value, json};
 
 use super::narrow::{self, Cut};
-use super::question::{Given, Proof, Question, Standing, Writing, later};
+use super::question::{Given, Proof, Question, Standing, later};
 use super::record::{Event, Shown};
-use super::stored::{StoredApprovals, TRIES_MAX};
+use super::stored::{KIND, StoredApprovals};
+use crate::consent::{NotAllowed, REASON_CHARS_MAX, TRIES_MAX, check_may_decide, is_reason, unit};
 use crate::executor::refusal_of;
-use crate::ledger::{self, Commit};
+use crate::ledger;
 use crate::principal::Principal;
 use crate::redact::error_text;
-use crate::scribe::Draft;
-use crate::unavailable::Unavailable;
 use crate::words::Say;
 
 /// Scope that lets a person or a system, never an agent, see and answer the questions of all users.
 pub const SCOPE_ANSWER: &str = "approvals:answer";
-
-/// Maximum length of a reason, in characters.
-const REASON_CHARS_MAX: usize = 500;
 
 /// An answer as a person gives it.
 ///
@@ -152,6 +148,15 @@ pub enum Error {
     /// The store failed. Usually the database cannot be reached, or the disk is full.
     #[error(transparent)]
     Store(#[from] ledger::Error),
+}
+
+impl From<NotAllowed> for Error {
+    fn from(not: NotAllowed) -> Self {
+        match not {
+            NotAllowed::Agent => Self::Agent,
+            NotAllowed::NotTheirs => Self::NotTheirs,
+        }
+    }
 }
 
 impl Error {
@@ -281,7 +286,7 @@ impl StoredApprovals {
         }
         for _ in 0..TRIES_MAX {
             let (question, version) = self.visible(id, by).await?;
-            check_may_answer(by, &question)?;
+            check_may_decide(by, &question.user_id)?;
             let now = self.clock.now();
             let state = question.state(now);
             if state != ApprovalState::Pending {
@@ -298,8 +303,7 @@ impl StoredApprovals {
                 return Ok(answered.shown_to(by, now, shown.language));
             }
         }
-        let busy = Unavailable::new("approvals", "the question keeps changing");
-        Err(ledger::Error::from(busy).into())
+        Err(KIND.busy().into())
     }
 
     /// Writes the answer. `None` if the question changed meanwhile.
@@ -345,16 +349,8 @@ impl StoredApprovals {
                 ..question
             },
         };
-        let Writing { read, write } = answered.write(&keys, version, &*self.ids);
-        let commit = Commit {
-            key: None,
-            reads: vec![read],
-            shapes: Vec::new(),
-            writes: vec![write],
-            spend: None,
-            record: Draft::from(entry),
-        };
-        let is_done = self.commit(&answered.user_id, commit).await?;
+        let commit = unit([answered.write(&keys, version, &*self.ids)], entry);
+        let is_done = self.shelf().commit(&answered.user_id, commit).await?;
         Ok(is_done.then_some(answered))
     }
 
@@ -414,25 +410,6 @@ fn check_is_accepted(
     Err(Error::Narrowed(Box::new(refusal_of(issues))))
 }
 
-/// True if a principal may see the questions of all users.
-pub(super) fn sees_all(by: &Principal) -> bool {
-    match by.actor.kind {
-        ActorType::User | ActorType::System => by.holds(SCOPE_ANSWER),
-        ActorType::Agent => false,
-    }
-}
-
-/// Refuses a principal who may not answer a question.
-pub(super) fn check_may_answer(by: &Principal, question: &Question) -> Result<(), Error> {
-    let is_asked = by.actor.id == question.user_id && by.user_id == question.user_id;
-    match by.actor.kind {
-        ActorType::Agent => Err(Error::Agent),
-        ActorType::User if is_asked => Ok(()),
-        ActorType::User | ActorType::System if by.holds(SCOPE_ANSWER) => Ok(()),
-        ActorType::User | ActorType::System => Err(Error::NotTheirs),
-    }
-}
-
 /// Refuses an approval that would make one person both approvers, or make the caller one of them. A denial needs no
 /// second person.
 fn check_is_another(
@@ -474,8 +451,4 @@ fn shown(question: &Question, response: &Response) -> Result<Shown, Error> {
                 .ok_or(Error::OtherRendering)
         }
     }
-}
-
-fn is_reason(reason: &str) -> bool {
-    reason.chars().count() <= REASON_CHARS_MAX && !reason.chars().any(char::is_control)
 }

@@ -7,15 +7,14 @@ use countersign_contract::approval::{Approval, ApprovalState};
 use countersign_contract::{Actor, ActorType, Language, ToolName};
 use jiff::{SignedDuration, Timestamp};
 
-use super::answer::{Error, sees_all};
-use super::question::{Question, Writing, later, pending};
+use super::answer::Error;
+use super::question::{Question, later, pending};
 use super::record::{self, Event};
-use super::stored::{COLLECTION, Owner, StoredApprovals, opened, owner_key};
-use crate::ledger::{self, Commit, DocumentKey, OpenPlace};
+use super::stored::{COLLECTION, KIND, StoredApprovals, opened};
+use crate::consent::{PAGE, Writing, sees, sees_all, shown_id, unit};
+use crate::ledger::{self, DocumentKey, OpenPlace};
 use crate::principal::Principal;
 use crate::redact::error_text;
-use crate::scribe::Draft;
-use crate::state::document_aad;
 use crate::vault::SHARED;
 
 /// Filter for questions.
@@ -79,9 +78,6 @@ const REMOVED_MAX: usize = 1_000;
 /// Maximum number of questions that are counted.
 const PENDING_COUNTED_MAX: usize = 10_000;
 
-/// Number of questions that are read at once.
-const PAGE: usize = 256;
-
 /// Retention of a question after it has expired; its records stay.
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(24);
 
@@ -144,11 +140,7 @@ impl StoredApprovals {
                     open.found.insert(name, known.clone());
                     continue;
                 }
-                let key = DocumentKey {
-                    user_id: name.0.clone(),
-                    collection: COLLECTION.to_owned(),
-                    id: name.1.clone(),
-                };
+                let key = KIND.place(&name.0, &name.1);
                 let question = self.opened_now(&key, &document.body).await?;
                 if let Some(question) = question
                     && question.state(now) == ApprovalState::Pending
@@ -200,14 +192,13 @@ impl StoredApprovals {
         if passage.is_some_and(|passage| passage.jump().is_some()) {
             return Ok(0);
         }
-        let mut removed = 0;
-        let mut after = None;
-        while removed < limit {
-            let ids = self.ids_after(after.as_deref()).await?;
-            let Some(last) = ids.last() else { break };
-            after = Some(last.clone());
-            for id in ids {
-                removed += usize::from(removed < limit && self.remove_if_over(&id).await?);
+        let (mut removed, mut after) = (0, None);
+        while removed < limit
+            && let Some(page) = KIND.next_page(&*self.store, SHARED, &mut after).await?
+        {
+            for document in page {
+                let is_removed = removed < limit && self.remove_if_over(&document.id).await?;
+                removed += usize::from(is_removed);
             }
         }
         Ok(removed)
@@ -229,11 +220,10 @@ impl StoredApprovals {
 
     /// A question that a principal may see, and the version of its document.
     pub(super) async fn visible(&self, id: &str, by: &Principal) -> Result<(Question, u64), Error> {
-        let unknown = || Error::Unknown(id.chars().take(ID_CHARS_SHOWN).collect());
+        let unknown = || Error::Unknown(shown_id(id));
         let found = self.found(id).await?.and_then(|(_, found)| found);
         let (question, version) = found.ok_or_else(unknown)?;
-        let is_theirs = by.user_id != SHARED && question.user_id == by.user_id;
-        if !is_theirs && !sees_all(by) {
+        if !sees(by, &question.user_id) {
             return Err(unknown());
         }
         Ok((question, version))
@@ -243,38 +233,16 @@ impl StoredApprovals {
     pub(super) async fn found(
         &self,
         id: &str,
-    ) -> Result<Option<(Owner, Option<(Question, u64)>)>, ledger::Error> {
-        if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains('\0') {
-            return Ok(None);
-        }
-        let key = owner_key(id);
-        let Some(body) = self.store.document(&key).await?.body else {
+    ) -> Result<Option<(String, Option<(Question, u64)>)>, ledger::Error> {
+        let Some((user_id, found)) = self.shelf().found(id).await? else {
             return Ok(None);
         };
-        let shared = self.vault.key(SHARED).await?;
-        let damaged = || ledger::Error::Damaged {
-            what: format!("the approval {id:?}"),
+        let Some(found) = found else {
+            return Ok(Some((user_id, None)));
         };
-        let opened = shared
-            .open(&document_aad(&key), &body)
-            .map_err(|_| damaged())?;
-        let owner: Owner = serde_json::from_slice(&opened).map_err(|_| damaged())?;
-        // An erased user has no key, and must not get a new one by being looked for.
-        let Some(keys) = self.vault.existing_key(&owner.user_id).await? else {
-            return Ok(Some((owner, None)));
-        };
-        let key = DocumentKey {
-            user_id: owner.user_id.clone(),
-            collection: COLLECTION.to_owned(),
-            id: owner.place.clone(),
-        };
-        let stored = self.store.document(&key).await?;
-        let Some(body) = stored.body else {
-            return Ok(Some((owner, None)));
-        };
-        let question = Question::open(&keys, &key, &body)?;
-        let question = (question.id == id).then_some((question, stored.version));
-        Ok(Some((owner, question)))
+        let question: Question = KIND.open(&found.keys, &found.key, &found.body)?;
+        let question = (question.id == id).then_some((question, found.version));
+        Ok(Some((user_id, question)))
     }
 
     async fn of_user(
@@ -301,21 +269,13 @@ impl StoredApprovals {
             }
             return Ok(());
         }
-        let mut after: Option<String> = None;
-        loop {
-            let page = self
-                .store
-                .scan(user_id, COLLECTION, "", after.as_deref(), PAGE)
-                .await?;
-            let found = opened(user_id, &keys, page.documents)?;
-            let Some((last, _)) = found.last() else {
-                return Ok(());
-            };
-            after = Some(last.key.id.clone());
-            for (_, question) in found {
+        let mut after = None;
+        while let Some(page) = KIND.next_page(&*self.store, user_id, &mut after).await? {
+            for (_, question) in opened(user_id, &keys, page)? {
                 newest.add(question);
             }
         }
+        Ok(())
     }
 
     /// The open questions of all users: one query a page, for any number of users.
@@ -328,11 +288,7 @@ impl StoredApprovals {
             };
             after = last.place.clone();
             for open in page {
-                let key = DocumentKey {
-                    user_id: open.place.user_id,
-                    collection: COLLECTION.to_owned(),
-                    id: open.place.id,
-                };
+                let key = KIND.place(&open.place.user_id, &open.place.id);
                 if let Some(question) = self.opened_now(&key, &open.body).await? {
                     newest.add(question);
                 }
@@ -347,45 +303,36 @@ impl StoredApprovals {
         body: &[u8],
     ) -> Result<Option<Question>, ledger::Error> {
         if let Some(keys) = self.vault.known_key(&key.user_id).await?
-            && let Ok(question) = Question::open(&keys, key, body)
+            && let Ok(question) = KIND.open(&keys, key, body)
         {
             return Ok(Some(question));
         }
         // The key that is held here may be that of somebody who was erased and has come back.
         match self.vault.existing_key(&key.user_id).await? {
-            Some(keys) => Question::open(&keys, key, body).map(Some),
+            Some(keys) => KIND.open(&keys, key, body).map(Some),
             None => Ok(None),
         }
     }
 
     async fn of_all(&self, newest: &mut Newest) -> Result<(), ledger::Error> {
-        let mut after: Option<String> = None;
-        loop {
-            let ids = self.ids_after(after.as_deref()).await?;
-            let Some(last) = ids.last() else {
-                return Ok(());
-            };
-            after = Some(last.clone());
-            for id in ids {
-                let found = self.found(&id).await?.and_then(|(_, found)| found);
-                if let Some((question, _)) = found {
+        let mut after = None;
+        while let Some(page) = KIND.next_page(&*self.store, SHARED, &mut after).await? {
+            for document in page {
+                let found = self.found(&document.id).await?;
+                if let Some((_, Some((question, _)))) = found {
                     newest.add(question);
                 }
             }
         }
-    }
-
-    async fn ids_after(&self, after: Option<&str>) -> Result<Vec<String>, ledger::Error> {
-        let page = self.store.scan(SHARED, COLLECTION, "", after, PAGE).await?;
-        Ok(page.documents.into_iter().map(|found| found.id).collect())
+        Ok(())
     }
 
     async fn remove_if_over(&self, id: &str) -> Result<bool, ledger::Error> {
         let now = self.clock.now();
-        let Some((owner, found)) = self.found(id).await? else {
+        let Some((user_id, found)) = self.found(id).await? else {
             return Ok(false);
         };
-        let keys = self.vault.existing_key(&owner.user_id).await?;
+        let keys = self.vault.existing_key(&user_id).await?;
         let by = Actor {
             kind: ActorType::System,
             id: "countersign".to_owned(),
@@ -405,17 +352,8 @@ impl StoredApprovals {
             ),
         };
         writings.extend(self.without_owner(id).await?);
-        writings.extend(self.without_refusals(&owner.user_id, id).await?);
-        let (reads, writes) = writings.into_iter().map(|w| (w.read, w.write)).unzip();
-        let commit = Commit {
-            key: None,
-            reads,
-            shapes: Vec::new(),
-            writes,
-            spend: None,
-            record: Draft::from(entry),
-        };
-        self.commit(&owner.user_id, commit).await
+        writings.extend(self.without_refusals(&user_id, id).await?);
+        self.shelf().commit(&user_id, unit(writings, entry)).await
     }
 }
 
@@ -470,9 +408,3 @@ impl Newest {
         shown.collect()
     }
 }
-
-/// Maximum length of an id that is looked up.
-const ID_BYTES_MAX: usize = 255;
-
-/// Maximum number of characters of an unknown id that are shown.
-const ID_CHARS_SHOWN: usize = 64;

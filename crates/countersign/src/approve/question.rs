@@ -11,17 +11,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::check_may_answer;
 use super::display::Display;
 use super::narrow::{self, Cut};
-use super::stored::COLLECTION;
+use super::stored::KIND;
 use super::terms::is_within;
 use super::{Because, Confirm};
+use crate::consent::{Writing, check_may_decide};
 use crate::ids::IdSource;
-use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, Error, IndexEntry, KeyDigest};
+use crate::ledger::{DocumentKey, IndexEntry, KeyDigest};
 use crate::principal::{Credential, Principal};
 use crate::scribe::recorded_request_id;
-use crate::state::document_aad;
 use crate::visible::make_visible;
 
 /// One question, and its state.
@@ -298,7 +297,7 @@ impl Question {
 
     /// The approval as the inbox shows it to a principal.
     pub(super) fn shown_to(self, by: &Principal, now: Timestamp, language: Language) -> Approval {
-        match check_may_answer(by, &self) {
+        match check_may_decide(by, &self.user_id) {
             Ok(()) => self.shown_whole(now, language),
             Err(_) => self.shown(now),
         }
@@ -451,22 +450,8 @@ impl Question {
         )
     }
 
-    /// Opens a question from the store.
-    pub(super) fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Self, Error> {
-        let damaged = || Error::Damaged {
-            what: format!("the approval {:?}", key.id),
-        };
-        let opened = keys.open(&document_aad(key), body).map_err(|_| damaged())?;
-        serde_json::from_slice(&opened).map_err(|_| damaged())
-    }
-
     /// The write that stores it in the place of a version.
     pub(super) fn write(&self, keys: &UserKey, version: u64, ids: &dyn IdSource) -> Writing {
-        let key = self.place(keys);
-        let mut nonce = [0; 12];
-        ids.fill(&mut nonce);
-        let plain = serde_json::to_vec(self).expect("names, texts and JSON values");
-        let body = keys.seal(nonce, &document_aad(&key), &plain);
         let mut entries = vec![
             by_matter(keys, &self.tool, self.matter.unwrap_or(self.exact)),
             by_tool(keys, &self.tool),
@@ -483,44 +468,7 @@ impl Question {
             Standing::Approved(_) | Standing::Used(..) => {}
         }
         entries.sort();
-        Writing {
-            read: DocumentRead {
-                key: key.clone(),
-                version,
-            },
-            write: DocumentWrite {
-                key,
-                version,
-                body: Some(body),
-                entries,
-                tracked: true,
-            },
-        }
-    }
-}
-
-/// A document that a commit reads and writes.
-pub(super) struct Writing {
-    pub(super) read: DocumentRead,
-    pub(super) write: DocumentWrite,
-}
-
-impl Writing {
-    /// Deletes it.
-    pub(super) fn delete(key: DocumentKey, version: u64, tracked: bool) -> Self {
-        Self {
-            read: DocumentRead {
-                key: key.clone(),
-                version,
-            },
-            write: DocumentWrite {
-                key,
-                version,
-                body: None,
-                entries: Vec::new(),
-                tracked,
-            },
-        }
+        Writing::seal(self.place(keys), version, self, keys, ids).tracked(entries)
     }
 }
 
@@ -548,30 +496,23 @@ pub(super) fn place(
     let who = serde_json::to_string(&(actor, principal)).expect("names");
     let named = ["approval", tool.as_str(), &exact.to_string(), &who].join("\0");
     let digest = keys.index(named.as_bytes());
-    DocumentKey {
-        user_id: user_id.to_owned(),
-        collection: COLLECTION.to_owned(),
-        id: KeyDigest(digest).to_string(),
-    }
+    KIND.place(user_id, &KeyDigest(digest).to_string())
 }
 
 /// Index entry of all questions about the same matter, for any principal, currency and time zone.
 pub(super) fn by_matter(keys: &UserKey, tool: &ToolName, matter: Digest) -> IndexEntry {
-    entry(
-        keys,
-        "call",
-        &[tool.as_str(), &matter.to_string()].join("\0"),
-    )
+    let value = [tool.as_str(), &matter.to_string()].join("\0");
+    KIND.index(keys, "call", &value)
 }
 
 /// Index entry of all questions about a tool.
 pub(super) fn by_tool(keys: &UserKey, tool: &ToolName) -> IndexEntry {
-    entry(keys, "tool", tool.as_str())
+    KIND.index(keys, "tool", tool.as_str())
 }
 
 /// Index entry of all questions without an answer.
 pub(super) fn pending(keys: &UserKey) -> IndexEntry {
-    entry(keys, "pending", "")
+    KIND.index(keys, "pending", "")
 }
 
 /// Index entries of all questions about a tool that were denied to a principal, and of all that were denied in a
@@ -589,17 +530,9 @@ pub(super) fn denied(
     let session = session_id.map_or_else(|| "none".to_owned(), |id| format!("of {id}"));
     let session = [tool.as_str(), &session].join("\0");
     [
-        entry(keys, "denied", &asker),
-        entry(keys, "denied", &session),
+        KIND.index(keys, "denied", &asker),
+        KIND.index(keys, "denied", &session),
     ]
-}
-
-fn entry(keys: &UserKey, index: &str, value: &str) -> IndexEntry {
-    let named = [COLLECTION, index, value].join("\0");
-    IndexEntry {
-        index: index.to_owned(),
-        value: keys.index(named.as_bytes()),
-    }
 }
 
 /// The arguments for display. Arguments that are too long to read are not stored; the approval is bound to their

@@ -2,17 +2,17 @@
 
 use countersign_contract::evidence::{Link, RecordedActor, RecordedTool};
 use countersign_contract::{
-    Actor, Digest, EvidenceRecord, Language, RecordKind, Retention, SnapshotId, canonical,
+    Actor, EvidenceRecord, Language, RecordKind, Retention, SnapshotId, canonical,
 };
-use countersign_evidence::seal::{self, UserKey};
-use countersign_evidence::tree::leaf_hash;
+use countersign_evidence::seal::UserKey;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::narrow::Cut;
 use super::question::Question;
+use crate::consent::{self, recorded_decider};
+use crate::ids::IdSource;
 use crate::ledger::{Entry, KeyDigest};
-use crate::payload::{self, Plain};
 use crate::retention::RetentionPlan;
 use crate::scribe::{Act, canonical_leaf, recorded_actor};
 
@@ -49,21 +49,14 @@ pub(super) struct Shown {
     pub(super) is_checked: bool,
 }
 
-/// The randomness of one record.
-pub(super) struct Entropy {
-    pub(super) salt: [u8; 32],
-    pub(super) nonce: [u8; 12],
-}
-
 /// The parts that the record of an event is made from.
 pub(super) struct Deed<'a> {
     pub(super) question: &'a Question,
     pub(super) event: Event,
     pub(super) by: &'a Actor,
     pub(super) at: Timestamp,
-    pub(super) id: SnapshotId,
     pub(super) keys: &'a UserKey,
-    pub(super) entropy: Entropy,
+    pub(super) ids: &'a dyn IdSource,
     pub(super) retention: &'a RetentionPlan,
     pub(super) shown: Shown,
     /// Parameters that the answer has made smaller.
@@ -72,56 +65,38 @@ pub(super) struct Deed<'a> {
 
 /// The record of an event, and the link by which later records name it. The display that the person saw is sealed
 /// beside it, and kept as long as the evidence of the call.
-pub(super) fn entry(deed: Deed<'_>) -> (Entry, Link) {
+pub(super) fn entry(deed: &Deed<'_>) -> (Entry, Link) {
     let Deed {
         question,
         event,
         by,
         at,
-        id,
         keys,
-        entropy,
+        ids,
         retention,
         shown: how,
         narrowed,
-    } = deed;
+    } = *deed;
     let shown = shown_text(question, event, at, how.language);
-    let plain = Plain {
-        user_id: &question.user_id,
-        actor: Some(by),
-        ..Plain::default()
-    };
-    let text = payload::text_of(&plain, &entropy.salt, &[("shown", &shown)]);
-    let aad = payload::aad(&question.user_id, &id);
-    let sealed = keys.seal(entropy.nonce, &aad, text.as_bytes());
-    let salt = seal::salt_of(&entropy.salt, seal::DOMAIN_SHOWN);
     let record = EvidenceRecord {
-        subject: Some(keys.subject(&question.user_id)),
         actor: Some(actor_of(question, event, by, keys)),
         tool: Some(tool_of(question)),
         policy_revision: Some(question.policy_revision.clone()),
-        shown: Some(seal::commit(seal::DOMAIN_SHOWN, &salt, shown.as_bytes())),
-        payload: Some(Digest::of_bytes(&sealed)),
         retention: question.retention,
         act: about(question, event, &shown, how, narrowed, keys),
-        ..EvidenceRecord::new(RecordKind::Approval, id.clone(), at.to_string())
+        ..EvidenceRecord::new(RecordKind::Approval, ids.snapshot_id(), at.to_string())
     };
-    let leaf = canonical_leaf(&record);
-    let link = Link::rests_on(id.clone(), Digest(leaf_hash(&leaf)));
-    let entry = Entry {
-        id,
-        user_id: question.user_id.clone(),
-        sealed_under: Some(keys.id()),
-        kind: RecordKind::Approval,
+    let deed = consent::Deed {
+        user_id: &question.user_id,
+        by,
+        reason: None,
+        shown: &shown,
         at,
-        request_id: None,
-        tool: Some(question.tool.to_string()),
-        code: None,
-        leaf,
-        payload: Some(sealed),
-        keep_payload: retention.of(question.retention),
+        keys,
+        ids,
+        retention,
     };
-    (entry, link)
+    deed.entry(record)
 }
 
 /// The members of the record about an event: names, and digests under the user's own key, because a bare one of few
@@ -159,19 +134,14 @@ fn about(
     Value::Object(about)
 }
 
-/// The actor for the record. An approver who answers for other users is recorded by name.
 fn actor_of(question: &Question, event: Event, by: &Actor, keys: &UserKey) -> RecordedActor {
-    let is_answer = match event {
-        Event::Confirmed | Event::Approved | Event::Denied => true,
-        Event::Asked | Event::Used | Event::Removed => false,
-    };
-    if is_answer && by.id != question.user_id {
-        return RecordedActor {
-            kind: by.kind,
-            id: by.id.clone(),
-        };
+    let user_id = &question.user_id;
+    match event {
+        Event::Confirmed | Event::Approved | Event::Denied => recorded_decider(by, user_id, keys),
+        Event::Asked | Event::Used | Event::Removed => {
+            recorded_actor(by, user_id, keys, *by == question.principal)
+        }
     }
-    recorded_actor(by, &question.user_id, keys, *by == question.principal)
 }
 
 fn tool_of(question: &Question) -> RecordedTool {

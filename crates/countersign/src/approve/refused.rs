@@ -3,16 +3,16 @@
 //! log with them.
 
 use countersign_contract::approval::ApprovalState;
+use serde_json::json;
 
 use super::answer::Error;
-use super::question::{Question, Writing};
+use super::question::Question;
 use super::record;
 use super::stored::StoredApprovals;
-use crate::ledger::{self, Commit, DocumentKey, KeyDigest};
+use crate::consent::{Writing, unit};
+use crate::ledger::{self, DocumentKey, KeyDigest};
 use crate::principal::Principal;
 use crate::redact::error_text;
-use crate::scribe::Draft;
-use crate::state::document_aad;
 
 /// Collection that notes which attempts have a record. No tool can name it.
 pub(super) const REFUSALS: &str = "$approval_refusals";
@@ -59,24 +59,13 @@ impl StoredApprovals {
         if stored.body.is_some() || self.refusals_of(&question).await? >= REFUSALS_MAX {
             return Ok(());
         }
-        let mut nonce = [0; 12];
-        self.ids.fill(&mut nonce);
-        let body = keys.seal(nonce, &document_aad(&key), b"{}");
-        let mut writing = Writing::delete(key, stored.version, false);
-        writing.write.body = Some(body);
+        let noted = Writing::seal(key, stored.version, &json!({}), &keys, &*self.ids);
         let at = self.clock.now();
         let record_id = self.ids.snapshot_id();
         let entry = record::refusal(&question, &by.actor, reason, at, record_id, &keys);
-        let commit = Commit {
-            key: None,
-            reads: vec![writing.read],
-            shapes: Vec::new(),
-            writes: vec![writing.write],
-            spend: None,
-            record: Draft::from(entry),
-        };
         // Whoever was faster has written the same record.
-        self.commit(&question.user_id, commit).await?;
+        let commit = unit([noted], entry);
+        self.shelf().commit(&question.user_id, commit).await?;
         Ok(())
     }
 

@@ -12,29 +12,33 @@ use countersign_contract::Actor;
 use countersign_contract::evidence::Link;
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use super::narrow::Cut;
-use super::question::{self, Meaning, Question, Standing, Use, Writing, later};
+use super::question::{self, Meaning, Question, Standing, Use, later};
 use super::record::{self, Event, Shown};
 use super::waiting::Waiting;
 use super::{Answer, Approver, Because, Confirm, Foreseen, Permit, Ticket, Using};
 use crate::BoxFuture;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
+use crate::consent::{Kind, Shelf, TRIES_MAX, Writing, unit};
 use crate::ids::IdSource;
 use crate::ledger::{
-    Commit, CommitAnswer, DocumentKey, DocumentRead, Entry, Error, ShapeRead, Store, StoredDocument,
+    DocumentKey, DocumentRead, Entry, Error, FoundDocument, ShapeRead, Store, StoredDocument,
 };
 use crate::retention::RetentionPlan;
-use crate::scribe::Draft;
-use crate::state::document_aad;
 use crate::unavailable::Unavailable;
-use crate::vault::{SHARED, Vault};
+use crate::vault::Vault;
 
 /// Collection of approvals. No tool can name it: its name starts with a dollar sign.
 pub const COLLECTION: &str = "$approvals";
+
+pub(super) const KIND: Kind = Kind {
+    collection: COLLECTION,
+    name: "approval",
+    part: "approvals",
+};
 
 /// Questions and answers in a store. Durable wherever the store is.
 pub struct StoredApprovals {
@@ -94,22 +98,11 @@ const DENIED_MAX: usize = 1_024;
 /// Poll interval of a waiting caller, to see answers of other processes.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Maximum write attempts under contention.
-pub(super) const TRIES_MAX: u32 = 32;
-
 /// Maximum number of questions about one tool that are searched for the reason why none of them counts.
 const NEIGHBOURS_MAX: usize = 32;
 
 /// Maximum number of expired questions that are removed when a new one is asked.
 const REMOVED_MAX: usize = 16;
-
-/// The user of a question, stored under its id.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Owner {
-    pub(super) user_id: String,
-    /// The name of the document among the user's.
-    pub(super) place: String,
-}
 
 impl StoredApprovals {
     /// Approvals in this store, under the keys of this vault.
@@ -150,6 +143,15 @@ impl StoredApprovals {
         self
     }
 
+    pub(super) fn shelf(&self) -> Shelf<'_> {
+        Shelf {
+            kind: KIND,
+            store: &*self.store,
+            vault: &self.vault,
+            ids: &*self.ids,
+        }
+    }
+
     /// The record of an event, and the link by which later records name it.
     pub(super) fn record(
         &self,
@@ -179,20 +181,13 @@ impl StoredApprovals {
         keys: &UserKey,
         (shown, narrowed): (Shown, &[Cut]),
     ) -> (Entry, Link) {
-        let mut entropy = record::Entropy {
-            salt: [0; 32],
-            nonce: [0; 12],
-        };
-        self.ids.fill(&mut entropy.salt);
-        self.ids.fill(&mut entropy.nonce);
-        record::entry(record::Deed {
+        record::entry(&record::Deed {
             question,
             event,
             by,
             at,
-            id: self.ids.snapshot_id(),
             keys,
-            entropy,
+            ids: &*self.ids,
             retention: &self.retention,
             shown,
             narrowed,
@@ -206,9 +201,7 @@ impl StoredApprovals {
             let now = self.clock.now();
             let (key, stored) = self.find_own(confirm, &keys).await?;
             let own = stored.body.as_ref();
-            let own = own
-                .map(|body| Question::open(&keys, &key, body))
-                .transpose()?;
+            let own: Option<Question> = own.map(|body| KIND.open(&keys, &key, body)).transpose()?;
             let because = match own.as_ref().map(|own| (own, own.meaning(confirm, now))) {
                 None => None,
                 Some((own, Meaning::Approved(link, cuts))) => {
@@ -250,7 +243,7 @@ impl StoredApprovals {
                 return Ok(answer);
             }
         }
-        Err(Unavailable::new("approvals", "the question keeps changing").into())
+        Err(KIND.busy())
     }
 
     /// Predicts the result of [`look`](Self::look), without asking the user.
@@ -259,7 +252,7 @@ impl StoredApprovals {
         let now = self.clock.now();
         let (key, stored) = self.find_own(confirm, &keys).await?;
         if let Some(body) = &stored.body {
-            let own = Question::open(&keys, &key, body)?;
+            let own: Question = KIND.open(&keys, &key, body)?;
             match own.meaning(confirm, now) {
                 Meaning::Approved(_, cuts) | Meaning::Resumed(_, cuts) => {
                     let ticket = Ticket {
@@ -329,35 +322,12 @@ impl StoredApprovals {
             write,
             question,
         } = using;
+        let used = Writing { read, write };
         let keys = self.vault.key(&question.user_id).await?;
         let at = self.clock.now();
         let (entry, _) = self.record(&question, Event::Used, by, at, &keys);
-        let commit = Commit {
-            key: None,
-            reads: vec![read],
-            shapes: Vec::new(),
-            writes: vec![write],
-            spend: None,
-            record: Draft::from(entry),
-        };
-        self.commit(&question.user_id, commit).await
-    }
-
-    /// Commits a change of a question of this user; false if it lost a race and has done nothing. Fails if the user was
-    /// erased meanwhile, so that a retry with a new key does not bring the question back.
-    pub(super) async fn commit(&self, user_id: &str, commit: Commit) -> Result<bool, Error> {
-        match self.store.commit(commit).await? {
-            CommitAnswer::Committed => Ok(true),
-            CommitAnswer::Moved { .. }
-            | CommitAnswer::Held(_)
-            | CommitAnswer::Fenced
-            | CommitAnswer::Lapsed => Ok(false),
-            CommitAnswer::Erased => {
-                self.vault.forget(user_id);
-                let erased = "the user was erased while the question was being written";
-                Err(Unavailable::new("approvals", erased).into())
-            }
-        }
+        let commit = unit([used], entry);
+        self.shelf().commit(&question.user_id, commit).await
     }
 
     /// A question about this call that the user has denied, in any currency and time zone.
@@ -484,10 +454,9 @@ impl StoredApprovals {
             self.valid_for(confirm),
             replaced.as_ref(),
         );
-        let shared = self.vault.key(SHARED).await?;
         let mut writings = vec![
             question.write(keys, version, &*self.ids),
-            self.owner_of(&question, &own, &shared),
+            self.shelf().owner(&question.id, &own).await?,
         ];
         if let Some(replaced) = &replaced {
             writings.extend(self.without_owner(&replaced.id).await?);
@@ -499,38 +468,15 @@ impl StoredApprovals {
             writings.extend(self.without_refusals(user_id, &question.id).await?);
         }
         let (entry, _) = self.record(&question, Event::Asked, &confirm.actor, now, keys);
-        let (reads, writes) = writings.into_iter().map(|w| (w.read, w.write)).unzip();
-        let commit = Commit {
-            key: None,
-            reads,
-            shapes: vec![shape],
-            writes,
-            spend: None,
-            record: Draft::from(entry),
-        };
-        let is_asked = self.commit(user_id, commit).await?;
+        let mut commit = unit(writings, entry);
+        commit.shapes.push(shape);
+        let is_asked = self.shelf().commit(user_id, commit).await?;
         Ok(is_asked.then(|| pending(&question, because)))
-    }
-
-    /// The document under the id of a question.
-    fn owner_of(&self, question: &Question, own: &DocumentKey, shared: &UserKey) -> Writing {
-        let key = owner_key(&question.id);
-        let owner = Owner {
-            user_id: question.user_id.clone(),
-            place: own.id.clone(),
-        };
-        let mut nonce = [0; 12];
-        self.ids.fill(&mut nonce);
-        let plain = serde_json::to_vec(&owner).expect("names");
-        let body = shared.seal(nonce, &document_aad(&key), &plain);
-        let mut writing = Writing::delete(key, 0, false);
-        writing.write.body = Some(body);
-        writing
     }
 
     /// Removes the document under the id of a question.
     pub(super) async fn without_owner(&self, id: &str) -> Result<Option<Writing>, Error> {
-        let key = owner_key(id);
+        let key = KIND.owner_place(id);
         let stored = self.store.document(&key).await?;
         let version = stored.version;
         Ok(stored.body.map(|_| Writing::delete(key, version, false)))
@@ -550,9 +496,7 @@ impl StoredApprovals {
             rung.as_mut().enable();
             let (key, stored) = self.find_own(confirm, &keys).await?;
             let own = stored.body.as_ref();
-            let own = own
-                .map(|body| Question::open(&keys, &key, body))
-                .transpose()?;
+            let own: Option<Question> = own.map(|body| KIND.open(&keys, &key, body)).transpose()?;
             let is_open =
                 own.is_some_and(|own| own.id == approval_id && own.is_open(self.clock.now()));
             if !is_open {
@@ -619,30 +563,16 @@ pub(crate) async fn pointers(
     user_id: &str,
     keys: &UserKey,
 ) -> Result<Vec<DocumentKey>, Error> {
-    let mut pointers = Vec::new();
-    let mut after: Option<String> = None;
-    loop {
-        let page = store
-            .scan(user_id, COLLECTION, "", after.as_deref(), POINTERS_AT_ONCE)
-            .await?;
-        let found = opened(user_id, keys, page.documents)?;
-        let Some((last, _)) = found.last() else {
-            return Ok(pointers);
-        };
-        after = Some(last.key.id.clone());
-        pointers.extend(found.iter().map(|(_, question)| owner_key(&question.id)));
+    let (mut pointers, mut after) = (Vec::new(), None);
+    while let Some(page) = KIND.next_page(store, user_id, &mut after).await? {
+        let found = opened(user_id, keys, page)?;
+        pointers.extend(
+            found
+                .iter()
+                .map(|(_, question)| KIND.owner_place(&question.id)),
+        );
     }
-}
-
-/// Number of questions that are read at a time.
-const POINTERS_AT_ONCE: usize = 256;
-
-pub(super) fn owner_key(id: &str) -> DocumentKey {
-    DocumentKey {
-        user_id: SHARED.to_owned(),
-        collection: COLLECTION.to_owned(),
-        id: id.to_owned(),
-    }
+    Ok(pointers)
 }
 
 fn pending(question: &Question, because: Option<Because>) -> Answer {
@@ -669,16 +599,12 @@ fn millis_until(then: Timestamp, now: Timestamp) -> u64 {
 pub(super) fn opened(
     user_id: &str,
     keys: &UserKey,
-    found: Vec<crate::ledger::FoundDocument>,
+    found: Vec<FoundDocument>,
 ) -> Result<Vec<(DocumentRead, Question)>, Error> {
     let mut questions = Vec::with_capacity(found.len());
     for document in found {
-        let key = DocumentKey {
-            user_id: user_id.to_owned(),
-            collection: COLLECTION.to_owned(),
-            id: document.id,
-        };
-        let question = Question::open(keys, &key, &document.body)?;
+        let key = KIND.place(user_id, &document.id);
+        let question = KIND.open(keys, &key, &document.body)?;
         let version = document.version;
         questions.push((DocumentRead { key, version }, question));
     }

@@ -101,6 +101,20 @@ impl Archive {
         Ok((note, grown(&*self.store, &held, &grown_to).await?))
     }
 
+    /// Checks that the log continues a checkpoint that is kept elsewhere.
+    pub async fn continues(&self, earlier: &Checkpoint) -> Result<(), NotGrown> {
+        let head = self.store.head().await?;
+        grown(&*self.store, earlier, &head).await.map(|_| ())
+    }
+
+    /// Proves that a signed checkpoint has grown from the first `from` records.
+    pub async fn consistency(&self, from: u64, to: &Checkpoint) -> Result<Vec<Hash>, Error> {
+        let wanted = tree::tiles_for_consistency(from, to.size).map_err(NotGrown::from)?;
+        let tiles = tiles(&*self.store, &wanted).await?;
+        let proof = tree::consistency_proof(from, to.size, &tiles);
+        Ok(proof.map_err(NotGrown::from)?)
+    }
+
     pub(super) async fn standing(&self, stored: &StoredRecord) -> Result<Standing, Error> {
         if stored.index.is_none() {
             return Ok(Standing::Waiting);

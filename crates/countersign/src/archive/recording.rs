@@ -1,13 +1,13 @@
 //! Calls of the log as a recording, for tests and evaluations. They are opened for it, so it needs what opening needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use countersign_args::Reading;
 use countersign_contract::envelope::{CheckpointRef, Warning};
 use countersign_contract::evidence::{Exact, Payload};
 use countersign_contract::recording::{
-    Call, Declared, Header, LogRef, Outcome, Recording, Remark, VERSION,
+    Call, Declared, Header, LogRef, Outcome, Piece, Recording, Remark, VERSION,
 };
 use countersign_contract::{Digest, ErrorBody, EvidenceRecord, RecordKind, SnapshotId, canonical};
 use serde_json::{Value, json};
@@ -45,6 +45,8 @@ pub struct RecordedCalls {
     pub recording: Recording,
     /// Calls that are not in it.
     pub left_out: LeftOut,
+    /// Number of values that were masked, by their kind: equal values count once.
+    pub masked: BTreeMap<String, usize>,
     /// The records of the access.
     pub access: Vec<SnapshotId>,
 }
@@ -127,7 +129,12 @@ impl Archive {
             masked: wanted.is_masked,
         };
         let tools = tools(&open);
-        let calls = calls(open, wanted.is_masked);
+        let masked = if wanted.is_masked {
+            mask(&mut open)
+        } else {
+            BTreeMap::new()
+        };
+        let calls = calls(open);
         Ok(RecordedCalls {
             recording: Recording {
                 header,
@@ -135,6 +142,7 @@ impl Archive {
                 calls,
             },
             left_out,
+            masked,
             access,
         })
     }
@@ -262,10 +270,7 @@ fn tools(open: &[OpenCall]) -> Vec<Declared> {
     tools.into_values().collect()
 }
 
-fn calls(mut open: Vec<OpenCall>, is_masked: bool) -> Vec<Call> {
-    if is_masked {
-        mask(&mut open);
-    }
+fn calls(open: Vec<OpenCall>) -> Vec<Call> {
     let calls = (1..).zip(open).filter_map(|(order, call)| {
         let remarks = call.payload.warnings.into_iter();
         Some(Call {
@@ -303,8 +308,8 @@ fn text_of(value: &Value) -> String {
 }
 
 /// Replaces everything sensitive. The arguments of all calls come first: an answer may repeat what a later argument shows to
-/// be sensitive, and then it has the placeholder of the argument.
-fn mask(open: &mut [OpenCall]) {
+/// be sensitive, and then it has the placeholder of the argument. Returns the number of values by kind.
+fn mask(open: &mut [OpenCall]) -> BTreeMap<String, usize> {
     let mut masker = Masker::for_file();
     for call in &mut *open {
         let mut arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
@@ -329,6 +334,32 @@ fn mask(open: &mut [OpenCall]) {
         }
     }
     replace_known(open, &mut masker);
+    count(open, &masker)
+}
+
+/// The number of values that stand in the calls as placeholders, by kind.
+fn count(open: &[OpenCall], masker: &Masker) -> BTreeMap<String, usize> {
+    let mut found = BTreeSet::new();
+    for call in open {
+        let outcome = match &call.outcome {
+            Ok(data) => data.to_string(),
+            Err(error) => serde_json::to_string(error).unwrap_or_default(),
+        };
+        for text in [&call.arguments, &outcome] {
+            for piece in masker.pieces(text) {
+                if let Piece::Placeholder { kind, number } = piece
+                    && masker.value(kind, number).is_some()
+                {
+                    found.insert((kind.to_owned(), number));
+                }
+            }
+        }
+    }
+    let mut counts = BTreeMap::new();
+    for (kind, _) in found {
+        *counts.entry(kind).or_default() += 1;
+    }
+    counts
 }
 
 /// Replaces what is known to be sensitive in everything that is no argument.

@@ -56,6 +56,9 @@ pub struct Verification {
     pub held: Option<String>,
     /// True if `held` is stored beside the log, so that an attacker who rolls back the one can roll back the other.
     pub is_held_beside: bool,
+    /// Checkpoints of this log that are kept at other places, each with the name of its place: the log has to have grown
+    /// from every one of them.
+    pub copies: Vec<(Arc<str>, Checkpoint)>,
     /// Depth of the verification.
     pub depth: Depth,
 }
@@ -170,6 +173,8 @@ impl Archive {
                 .await?;
             let begun = std::mem::take(&mut found.begun);
             found.earlier = earlier::check(self, begun, &whole(&writer), &mut found).await?;
+            self.check_copies(&verification.copies, &whole(&writer), &mut found)
+                .await?;
         }
         let mut late = std::mem::take(&mut found.gone).faults();
         late.extend(std::mem::take(&mut found.state).faults(self).await?);
@@ -277,6 +282,31 @@ impl Archive {
         }
         Ok(())
     }
+
+    /// Compares the computed tree with the checkpoints that are kept at other places.
+    async fn check_copies(
+        &self,
+        copies: &[(Arc<str>, Checkpoint)],
+        whole: &Head,
+        found: &mut Found,
+    ) -> Result<(), Error> {
+        for (name, copy) in copies {
+            match grown(&*self.store, copy, whole).await {
+                Ok(_) => {}
+                Err(NotGrown::Store(error)) => return Err(error.into()),
+                Err(
+                    error @ (NotGrown::RolledBack { .. }
+                    | NotGrown::Forked { .. }
+                    | NotGrown::Damaged { .. }
+                    | NotGrown::Tile(_)),
+                ) => {
+                    let (name, reason) = (name.clone(), error.to_string().into());
+                    found.add(None, None, Fault::Copy { name, reason });
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The findings so far.
@@ -311,13 +341,14 @@ impl Found {
     /// Adds the checks that this kind of run never makes.
     fn leave_open(&mut self, verification: &Verification, start: u64) {
         let has_held = verification.held.is_some();
+        let has_copy = !verification.copies.is_empty();
         let open = [
             (NotChecked::Records, verification.depth == Depth::Tree),
             (NotChecked::EarlierRun, start > 0),
-            (NotChecked::Rewriting, !has_held),
+            (NotChecked::Rewriting, !has_held && !has_copy),
             (
                 NotChecked::Rollback,
-                has_held && verification.is_held_beside,
+                has_held && verification.is_held_beside && !has_copy,
             ),
             (NotChecked::SealedPayloads, self.payloads > 0),
             (NotChecked::PayloadsGone, self.payloads_gone > 0),

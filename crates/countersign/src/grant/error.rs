@@ -6,12 +6,10 @@ use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
 
 use super::Wrong;
 use crate::approve::SCOPE_ANSWER;
+use crate::consent::{NotAllowed, REASON_CHARS_MAX};
 use crate::ledger;
 use crate::redact::error_text;
 use crate::words::Say;
-
-/// Maximum length of a reason, in characters.
-pub(super) const REASON_CHARS_MAX: usize = 500;
 
 /// Errors of making, showing or revoking a grant.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +118,15 @@ impl fmt::Display for Rule {
                 "conditions cannot be read here"
             }
         })
+    }
+}
+
+impl From<NotAllowed> for Error {
+    fn from(not: NotAllowed) -> Self {
+        match not {
+            NotAllowed::Agent => Self::Agent,
+            NotAllowed::NotTheirs => Self::NotTheirs,
+        }
     }
 }
 

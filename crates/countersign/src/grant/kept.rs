@@ -10,12 +10,12 @@ use countersign_evidence::seal::UserKey;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::stored::COLLECTION;
+use super::stored::KIND;
 use crate::budget::{Budget, BudgetScope, Currency, Direction, Money, ToolAmount, Unit};
+use crate::consent::Writing;
 use crate::ids::IdSource;
-use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, Draw, Error, IndexEntry, PotKey};
+use crate::ledger::{DocumentKey, DocumentRead, Draw, IndexEntry, PotKey};
 use crate::pattern::ToolPattern;
-use crate::state::document_aad;
 
 /// A grant, whole.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -144,17 +144,9 @@ impl Kept {
         }
     }
 
+    /// Its document. The id says nothing.
     pub(super) fn place(&self) -> DocumentKey {
-        place(&self.user_id, &self.id)
-    }
-
-    /// Opens a grant from the store.
-    pub(super) fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Self, Error> {
-        let damaged = || Error::Damaged {
-            what: format!("the grant {:?}", key.id),
-        };
-        let opened = keys.open(&document_aad(key), body).map_err(|_| damaged())?;
-        serde_json::from_slice(&opened).map_err(|_| damaged())
+        KIND.place(&self.user_id, &self.id)
     }
 
     /// The write that stores it in the place of a version. One that calls have to find is in the index of its agent.
@@ -164,29 +156,10 @@ impl Kept {
         version: u64,
         is_found: bool,
         ids: &dyn IdSource,
-    ) -> (DocumentRead, DocumentWrite) {
-        let key = self.place();
-        let mut nonce = [0; 12];
-        ids.fill(&mut nonce);
-        let plain = serde_json::to_vec(self).expect("names, texts and numbers");
-        let body = keys.seal(nonce, &document_aad(&key), &plain);
-        let entries = if is_found {
-            vec![given_to(keys, &self.to)]
-        } else {
-            Vec::new()
-        };
-        let read = DocumentRead {
-            key: key.clone(),
-            version,
-        };
-        let write = DocumentWrite {
-            key,
-            version,
-            body: Some(body),
-            entries,
-            tracked: true,
-        };
-        (read, write)
+    ) -> Writing {
+        let found = is_found.then(|| given_to(keys, &self.to));
+        let writing = Writing::seal(self.place(), version, self, keys, ids);
+        writing.tracked(found.into_iter().collect())
     }
 }
 
@@ -199,23 +172,10 @@ impl Read {
     }
 }
 
-/// The document of a grant. Its id says nothing.
-pub(super) fn place(user_id: &str, id: &str) -> DocumentKey {
-    DocumentKey {
-        user_id: user_id.to_owned(),
-        collection: COLLECTION.to_owned(),
-        id: id.to_owned(),
-    }
-}
-
 /// Index entry of all grants to an actor.
 pub(super) fn given_to(keys: &UserKey, to: &Actor) -> IndexEntry {
     let to = serde_json::to_string(to).expect("names");
-    let named = [COLLECTION, "to", &to].join("\0");
-    IndexEntry {
-        index: "to".to_owned(),
-        value: keys.index(named.as_bytes()),
-    }
+    KIND.index(keys, "to", &to)
 }
 
 /// Name of the pots of a grant.

@@ -9,9 +9,10 @@ use countersign_evidence::seal::UserKey;
 use jiff::Timestamp;
 
 use super::error::Error;
-use super::kept::{Kept, Read, place};
-use super::stored::{COLLECTION, PAGE, StoredGrants, sees_all};
+use super::kept::{Kept, Read};
+use super::stored::{KIND, StoredGrants};
 use crate::budget::Money;
+use crate::consent::{sees, sees_all, shown_id};
 use crate::ledger::{self, Draw, PotKey, ReserveAnswer};
 use crate::principal::Principal;
 use crate::vault::SHARED;
@@ -39,9 +40,6 @@ impl Default for Wanted {
         }
     }
 }
-
-/// Maximum number of characters of an unknown id that are shown.
-const ID_CHARS_SHOWN: usize = 64;
 
 impl StoredGrants {
     /// The grants that a principal may see, newest first: those of its user, or all if it may answer for others. An agent
@@ -92,10 +90,9 @@ impl StoredGrants {
         id: &str,
         by: &Principal,
     ) -> Result<(Read, Arc<UserKey>), Error> {
-        let unknown = || Error::Unknown(id.chars().take(ID_CHARS_SHOWN).collect());
+        let unknown = || Error::Unknown(shown_id(id));
         let (grant, keys) = self.found(id).await?.ok_or_else(unknown)?;
-        let is_theirs = by.user_id != SHARED && grant.kept.user_id == by.user_id;
-        if !(is_theirs || sees_all(by)) || !is_seen(&grant.kept, by) {
+        if !sees(by, &grant.kept.user_id) || !is_seen(&grant.kept, by) {
             return Err(unknown());
         }
         Ok((grant, keys))
@@ -103,47 +100,31 @@ impl StoredGrants {
 
     /// The users who have grants.
     async fn users(&self) -> Result<Vec<String>, ledger::Error> {
-        let mut users = BTreeSet::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self
-                .store
-                .scan(SHARED, COLLECTION, "", after.as_deref(), PAGE)
-                .await?;
-            let Some(last) = page.documents.last() else {
-                return Ok(users.into_iter().collect());
-            };
-            after = Some(last.id.clone());
-            for document in page.documents {
+        let (mut users, mut after) = (BTreeSet::new(), None);
+        while let Some(page) = KIND.next_page(&*self.store, SHARED, &mut after).await? {
+            for document in page {
                 if let Some((read, _)) = self.found(&document.id).await? {
                     users.insert(read.kept.user_id);
                 }
             }
         }
+        Ok(users.into_iter().collect())
     }
 
     async fn of_user(&self, user_id: &str) -> Result<Vec<Read>, ledger::Error> {
-        let mut grants = Vec::new();
+        let (mut grants, mut after) = (Vec::new(), None);
         let Some(keys) = self.vault.existing_key(user_id).await? else {
             return Ok(grants);
         };
-        let mut after: Option<String> = None;
-        loop {
-            let page = self
-                .store
-                .scan(user_id, COLLECTION, "", after.as_deref(), PAGE)
-                .await?;
-            let Some(last) = page.documents.last() else {
-                return Ok(grants);
-            };
-            after = Some(last.id.clone());
-            for document in page.documents {
-                let key = place(user_id, &document.id);
-                let kept = Kept::open(&keys, &key, &document.body)?;
+        while let Some(page) = KIND.next_page(&*self.store, user_id, &mut after).await? {
+            for document in page {
+                let key = KIND.place(user_id, &document.id);
+                let kept = KIND.open(&keys, &key, &document.body)?;
                 let version = document.version;
                 grants.push(Read { kept, version });
             }
         }
+        Ok(grants)
     }
 
     /// A grant as people see it, with its state and its uses.

@@ -12,19 +12,17 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::DEPTH_MAX;
-use super::error::{Error, REASON_CHARS_MAX, Rule};
+use super::error::{Error, Rule};
 use super::kept::{AmountPlace, Covered, Kept, Read, VERSION};
 use super::list::plain;
 use super::record::{self, Deed, Event};
-use super::stored::{COLLECTION, GRANTS_MAX, StoredGrants, TRIES_MAX, check_may_grant};
+use super::stored::{COLLECTION, GRANTS_MAX, KIND, StoredGrants};
 use crate::budget::Currency;
 use crate::catalog::Entry;
-use crate::ledger::{self, Commit, ShapeRead};
+use crate::consent::{TRIES_MAX, check_may_decide, is_id, is_reason, unit};
+use crate::ledger::ShapeRead;
 use crate::principal::Principal;
 use crate::realm::normalized;
-use crate::scribe::Draft;
-use crate::unavailable::Unavailable;
-use crate::vault::SHARED;
 
 /// Maximum number of tools of a grant.
 const TOOLS_MAX: usize = 32;
@@ -40,7 +38,7 @@ impl StoredGrants {
     pub async fn make(&self, by: &Principal, new: &NewGrant) -> Result<Grant, Error> {
         let user_id = new.user_id.as_deref().unwrap_or(&by.user_id);
         let user_id = normalized(user_id).ok_or_else(|| Error::invalid("/user_id", Rule::User))?;
-        check_may_grant(by, &user_id)?;
+        check_may_decide(by, &user_id)?;
         let draft = self.checked(by, new, &user_id)?;
         let keys = self.vault.key(&user_id).await?;
         for _ in 0..TRIES_MAX {
@@ -48,8 +46,7 @@ impl StoredGrants {
                 return Ok(self.shown(&made, &keys).await?);
             }
         }
-        let busy = Unavailable::new("grants", "the grants of the user keep changing");
-        Err(ledger::Error::from(busy).into())
+        Err(KIND.busy().into())
     }
 
     /// Revokes a grant, and with it all that are derived from it. One that was revoked before stays as it is.
@@ -60,15 +57,12 @@ impl StoredGrants {
         reason: Option<&str>,
     ) -> Result<Grant, Error> {
         let reason = reason.filter(|reason| !reason.is_empty());
-        let is_reason = |reason: &str| {
-            reason.chars().count() <= REASON_CHARS_MAX && !reason.chars().any(char::is_control)
-        };
         if !reason.is_none_or(is_reason) {
             return Err(Error::Reason);
         }
         for _ in 0..TRIES_MAX {
             let (grant, keys) = self.visible(id, by).await?;
-            check_may_grant(by, &grant.kept.user_id)?;
+            check_may_decide(by, &grant.kept.user_id)?;
             if grant.kept.revoked.is_some() {
                 return Ok(self.shown(&grant.kept, &keys).await?);
             }
@@ -76,8 +70,7 @@ impl StoredGrants {
                 return Ok(self.shown(&revoked, &keys).await?);
             }
         }
-        let busy = Unavailable::new("grants", "the grant keeps changing");
-        Err(ledger::Error::from(busy).into())
+        Err(KIND.busy().into())
     }
 
     /// Checks everything of a new grant that does not depend on others.
@@ -157,12 +150,12 @@ impl StoredGrants {
     async fn try_make(&self, grant: Kept, keys: &UserKey) -> Result<Option<Kept>, Error> {
         let user_id = grant.user_id.clone();
         let now = self.believed_now().await?;
-        let mut reads = Vec::new();
+        let mut parents = Vec::new();
         if let Some(parent) = &grant.parent {
             let chain = self.parents(&user_id, parent, keys, now).await?;
             check_is_narrower(&grant, &chain)?;
             // One that is revoked in this moment must not get a child.
-            reads.extend(chain.iter().map(Read::read));
+            parents.extend(chain.iter().map(Read::read));
         }
         let given = self
             .given_to(&user_id, &grant.to, keys, GRANTS_MAX + PUT_AWAY_MAX)
@@ -194,30 +187,19 @@ impl StoredGrants {
             retention: &self.retention,
         });
         let grant = Kept { link, ..grant };
-        let shared = self.vault.key(SHARED).await?;
-        let mut writes = Vec::new();
-        let made = [
+        let mut writings = vec![
             grant.write(keys, 0, true, &*self.ids),
-            self.owner_of(&grant, &shared),
+            self.shelf().owner(&grant.id, &grant.place()).await?,
         ];
-        let put_away = over.iter().map(|read| {
+        writings.extend(over.iter().map(|read| {
             let Read { kept, version } = read;
             kept.write(keys, *version, false, &*self.ids)
-        });
-        for (read, write) in made.into_iter().chain(put_away) {
-            // A parent that is over is refused above, so no document is read twice.
-            reads.push(read);
-            writes.push(write);
-        }
-        let commit = Commit {
-            key: None,
-            reads,
-            shapes: vec![shape],
-            writes,
-            spend: None,
-            record: Draft::from(entry),
-        };
-        let is_made = self.commit(&user_id, commit).await?;
+        }));
+        let mut commit = unit(writings, entry);
+        // A parent that is over is refused above, so no document is read twice.
+        commit.reads.extend(parents);
+        commit.shapes.push(shape);
+        let is_made = self.shelf().commit(&user_id, commit).await?;
         Ok(is_made.then_some(grant))
     }
 
@@ -230,7 +212,7 @@ impl StoredGrants {
         now: Timestamp,
     ) -> Result<Vec<Read>, Error> {
         let unusable = || Error::invalid("/parent", Rule::Parent);
-        if parent.is_empty() || parent.len() > PARENT_BYTES_MAX || parent.contains('\0') {
+        if !is_id(parent) {
             return Err(unusable());
         }
         let parent = self.read(user_id, parent, keys).await?;
@@ -271,22 +253,11 @@ impl StoredGrants {
             ids: &*self.ids,
             retention: &self.retention,
         });
-        let (read, write) = revoked.write(keys, version, false, &*self.ids);
-        let commit = Commit {
-            key: None,
-            reads: vec![read],
-            shapes: Vec::new(),
-            writes: vec![write],
-            spend: None,
-            record: Draft::from(entry),
-        };
-        let is_done = self.commit(&revoked.user_id, commit).await?;
+        let commit = unit([revoked.write(keys, version, false, &*self.ids)], entry);
+        let is_done = self.shelf().commit(&revoked.user_id, commit).await?;
         Ok(is_done.then_some(revoked))
     }
 }
-
-/// Maximum length of the id of a parent.
-const PARENT_BYTES_MAX: usize = 255;
 
 /// Refuses a grant that would allow more than one of those that it is derived from. Its condition is not compared: theirs
 /// have to hold as well.

@@ -7,42 +7,34 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use countersign_contract::{Actor, ActorType};
+use countersign_contract::Actor;
 use countersign_evidence::seal::UserKey;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use super::error::Error;
-use super::kept::{Kept, Read, given_to, place};
+use super::kept::{Kept, Read, given_to};
 use super::{DEPTH_MAX, Language};
-use crate::approve::SCOPE_ANSWER;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
+use crate::consent::{Kind, Shelf};
 use crate::ids::IdSource;
-use crate::ledger::{self, Commit, CommitAnswer, DocumentKey, DocumentRead, DocumentWrite, Store};
-use crate::principal::Principal;
+use crate::ledger::{self, DocumentKey, Store};
 use crate::retention::RetentionPlan;
-use crate::state::document_aad;
-use crate::unavailable::Unavailable;
-use crate::vault::{SHARED, Vault};
+use crate::vault::Vault;
 
 /// Collection of grants. No tool can name it: its name starts with a dollar sign.
 pub const COLLECTION: &str = "$grants";
 
+pub(super) const KIND: Kind = Kind {
+    collection: COLLECTION,
+    name: "grant",
+    part: "grants",
+};
+
 /// Maximum number of grants of a user to one actor that calls have to look at.
 pub(super) const GRANTS_MAX: usize = 64;
 
-/// Maximum write attempts under contention.
-pub(super) const TRIES_MAX: u32 = 32;
-
 /// Time for which the latest believed time of the store is relied on before it is read again.
 const MARK_KEPT: Duration = Duration::from_secs(30);
-
-/// Number of documents that are read at a time.
-pub(super) const PAGE: usize = 256;
-
-/// Maximum length of an id that is looked up.
-const ID_BYTES_MAX: usize = 255;
 
 /// Grants in a store. Durable wherever the store is.
 pub struct StoredGrants {
@@ -57,12 +49,6 @@ pub struct StoredGrants {
     pub(super) language: Option<Arc<dyn Language>>,
     /// The latest believed time of the store, and when it was read, in the clock's monotonic time.
     mark: Mutex<Option<(Duration, Timestamp)>>,
-}
-
-/// The user of a grant, stored under its id.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Owner {
-    pub(super) user_id: String,
 }
 
 /// Grants to one actor, and the shape of the collection when they were read.
@@ -109,6 +95,15 @@ impl StoredGrants {
         self
     }
 
+    pub(super) fn shelf(&self) -> Shelf<'_> {
+        Shelf {
+            kind: KIND,
+            store: &*self.store,
+            vault: &self.vault,
+            ids: &*self.ids,
+        }
+    }
+
     /// The time by which grants end: that of the clock, but never before the latest time that the store has believed. A
     /// clock that is set back brings no grant back.
     pub(super) async fn believed_now(&self) -> Result<Timestamp, ledger::Error> {
@@ -140,8 +135,7 @@ impl StoredGrants {
         let found = self.store.find(user_id, COLLECTION, &entry, limit).await?;
         let mut reads = Vec::with_capacity(found.documents.len());
         for document in found.documents {
-            let key = place(user_id, &document.id);
-            let kept = Kept::open(keys, &key, &document.body)?;
+            let kept: Kept = KIND.open(keys, &KIND.place(user_id, &document.id), &document.body)?;
             let version = document.version;
             // The index is a digest; the grant itself says to whom it was given.
             if kept.to == *to {
@@ -159,12 +153,12 @@ impl StoredGrants {
         id: &str,
         keys: &UserKey,
     ) -> Result<Option<Read>, ledger::Error> {
-        let key = place(user_id, id);
+        let key = KIND.place(user_id, id);
         let stored = self.store.document(&key).await?;
         let Some(body) = stored.body else {
             return Ok(None);
         };
-        let kept = Kept::open(keys, &key, &body)?;
+        let kept = KIND.open(keys, &key, &body)?;
         let version = stored.version;
         Ok(Some(Read { kept, version }))
     }
@@ -197,71 +191,12 @@ impl StoredGrants {
         &self,
         id: &str,
     ) -> Result<Option<(Read, Arc<UserKey>)>, ledger::Error> {
-        if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains('\0') {
-            return Ok(None);
-        }
-        let key = owner_key(id);
-        let Some(body) = self.store.document(&key).await?.body else {
+        let Some((_, Some(found))) = self.shelf().found(id).await? else {
             return Ok(None);
         };
-        let shared = self.vault.key(SHARED).await?;
-        let damaged = || ledger::Error::Damaged {
-            what: format!("the grant {id:?}"),
-        };
-        let opened = shared
-            .open(&document_aad(&key), &body)
-            .map_err(|_| damaged())?;
-        let owner: Owner = serde_json::from_slice(&opened).map_err(|_| damaged())?;
-        // An erased user has no key, and must not get a new one by being looked for.
-        let Some(keys) = self.vault.existing_key(&owner.user_id).await? else {
-            return Ok(None);
-        };
-        let read = self.read(&owner.user_id, id, &keys).await?;
-        Ok(read.map(|read| (read, keys)))
-    }
-
-    /// The document that leads from an id to its user.
-    pub(super) fn owner_of(&self, grant: &Kept, shared: &UserKey) -> (DocumentRead, DocumentWrite) {
-        let key = owner_key(&grant.id);
-        let owner = Owner {
-            user_id: grant.user_id.clone(),
-        };
-        let mut nonce = [0; 12];
-        self.ids.fill(&mut nonce);
-        let plain = serde_json::to_vec(&owner).expect("a name");
-        let body = shared.seal(nonce, &document_aad(&key), &plain);
-        let read = DocumentRead {
-            key: key.clone(),
-            version: 0,
-        };
-        let write = DocumentWrite {
-            key,
-            version: 0,
-            body: Some(body),
-            entries: Vec::new(),
-            tracked: false,
-        };
-        (read, write)
-    }
-
-    /// Commits a change; false if it lost a race and has done nothing. Fails if the user was erased meanwhile.
-    pub(super) async fn commit(
-        &self,
-        user_id: &str,
-        commit: Commit,
-    ) -> Result<bool, ledger::Error> {
-        match self.store.commit(commit).await? {
-            CommitAnswer::Committed => Ok(true),
-            CommitAnswer::Moved { .. }
-            | CommitAnswer::Held(_)
-            | CommitAnswer::Fenced
-            | CommitAnswer::Lapsed => Ok(false),
-            CommitAnswer::Erased => {
-                self.vault.forget(user_id);
-                let erased = "the user was erased while the grant was being written";
-                Err(Unavailable::new("grants", erased).into())
-            }
-        }
+        let kept = KIND.open(&found.keys, &found.key, &found.body)?;
+        let version = found.version;
+        Ok(Some((Read { kept, version }, found.keys)))
     }
 }
 
@@ -278,39 +213,9 @@ pub(crate) async fn pointers(
     store: &dyn Store,
     user_id: &str,
 ) -> Result<Vec<DocumentKey>, ledger::Error> {
-    let mut pointers = Vec::new();
-    let mut after: Option<String> = None;
-    loop {
-        let page = store
-            .scan(user_id, COLLECTION, "", after.as_deref(), PAGE)
-            .await?;
-        let Some(last) = page.documents.last() else {
-            return Ok(pointers);
-        };
-        after = Some(last.id.clone());
-        pointers.extend(page.documents.iter().map(|found| owner_key(&found.id)));
+    let (mut pointers, mut after) = (Vec::new(), None);
+    while let Some(page) = KIND.next_page(store, user_id, &mut after).await? {
+        pointers.extend(page.iter().map(|found| KIND.owner_place(&found.id)));
     }
-}
-
-fn owner_key(id: &str) -> DocumentKey {
-    place(SHARED, id)
-}
-
-/// True if a principal may see the grants of all users: who may answer for them.
-pub(super) fn sees_all(by: &Principal) -> bool {
-    match by.actor.kind {
-        ActorType::User | ActorType::System => by.holds(SCOPE_ANSWER),
-        ActorType::Agent => false,
-    }
-}
-
-/// Refuses a principal who may not give or take authority of a user: who may not answer for them.
-pub(super) fn check_may_grant(by: &Principal, user_id: &str) -> Result<(), Error> {
-    let is_theirs = by.actor.id == user_id && by.user_id == user_id;
-    match by.actor.kind {
-        ActorType::Agent => Err(Error::Agent),
-        ActorType::User if is_theirs => Ok(()),
-        ActorType::User | ActorType::System if by.holds(SCOPE_ANSWER) => Ok(()),
-        ActorType::User | ActorType::System => Err(Error::NotTheirs),
-    }
+    Ok(pointers)
 }

@@ -204,6 +204,8 @@ pub struct LogQuery {
     pub kind: Option<RecordKind>,
     /// Only records of this call.
     pub request_id: Option<RequestId>,
+    /// Only records of one of these calls; empty if the call does not matter.
+    pub request_ids: Vec<RequestId>,
     /// Only records from this time on.
     pub since: Option<Timestamp>,
     /// Only records before this time.

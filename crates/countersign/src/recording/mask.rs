@@ -42,7 +42,7 @@ impl Masker {
     }
 
     /// The value that a placeholder stands for.
-    pub(super) fn value(&self, kind: &str, number: u32) -> Option<&Value> {
+    pub(crate) fn value(&self, kind: &str, number: u32) -> Option<&Value> {
         let at = usize::try_from(number).ok()?.checked_sub(1)?;
         self.values.get(kind)?.get(at)
     }
@@ -56,7 +56,7 @@ impl Masker {
     }
 
     /// The parts of a text that was masked here.
-    pub(super) fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
+    pub(crate) fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
         pieces(text, self.brackets.0, self.brackets.1)
     }
 

@@ -236,6 +236,13 @@ async fn a_report_lists_what_it_did_not_check() {
         ..held.clone()
     };
     check(&beside, &[Rollback, SealedPayloads, State]).await;
+    let (text, _) = note.split_once("\n\n").unwrap();
+    let copy = format!("{text}\n").parse().unwrap();
+    let copied = Verification {
+        copies: vec![("file:elsewhere".into(), copy)],
+        ..beside.clone()
+    };
+    check(&copied, &[SealedPayloads, State]).await;
     let quick = Verification {
         depth: Depth::Tree,
         ..held.clone()

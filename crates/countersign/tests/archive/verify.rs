@@ -497,3 +497,44 @@ async fn a_verification_goes_on_where_it_stopped() {
     let names: Vec<_> = report.findings.iter().map(|f| f.fault.code()).collect();
     assert_eq!(names[0], "edge_differs");
 }
+
+/// T19: nothing in a data folder shows that the whole folder was put back; a copy of the checkpoint elsewhere does.
+#[tokio::test]
+async fn a_log_that_does_not_continue_a_copy_is_found() {
+    let (shop, _) = Shop::busy().await;
+    let note = shop.note().await;
+    let (text, _) = note.split_once("\n\n").unwrap();
+    let newest: Checkpoint = format!("{text}\n").parse().unwrap();
+    shop.send("price.quote", &json!({}), "").await;
+    shop.sign().await;
+    let head = shop.store.head().await.unwrap();
+    let copy = |size, root| Checkpoint::new(newest.origin.clone(), size, root);
+    for (copy, reason) in [
+        (newest.clone(), None),
+        (copy(head.size, head.root), None),
+        (copy(head.size + 1, head.root), Some("rolled back")),
+        (copy(head.size, [1; 32]), Some("rewritten")),
+        (copy(newest.size, [1; 32]), Some("rewritten")),
+    ] {
+        let archive = shop.archive_of(shop.store.clone());
+        let continued = archive.continues(&copy).await;
+        let verification = Verification {
+            copies: vec![("file:elsewhere".into(), copy)],
+            ..Verification::default()
+        };
+        let report = verify(&shop, shop.store.clone(), verification).await;
+        let faults: Vec<_> = report.findings.iter().map(|it| it.fault.code()).collect();
+        match reason {
+            None => assert!(continued.is_ok() && faults.is_empty(), "{faults:?}"),
+            Some(reason) => {
+                assert!(continued.unwrap_err().to_string().contains(reason));
+                assert_eq!(faults, ["copy"]);
+                let told = report.findings[0].to_string();
+                assert!(
+                    told.contains("file:elsewhere") && told.contains(reason),
+                    "{told}"
+                );
+            }
+        }
+    }
+}

@@ -14,6 +14,14 @@ use crate::world::{Probe, World, call_as};
 
 const TOOLS: [&str; 2] = ["shop.buy", "shop.sell"];
 
+/// A policy that asks about every call.
+const ASKS: Policy = Policy {
+    denies: false,
+    must_confirm: true,
+    four_eyes: false,
+    tool_asks: false,
+};
+
 /// A policy, and whether each of the tools wants a confirmation itself.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is drawn by itself")]
@@ -159,6 +167,44 @@ async fn give(world: &World, grants: &[Made]) -> Vec<String> {
     ids
 }
 
+/// Gives each grant to an agent of its own; makes each no wider than the one before, if that is wanted.
+fn linked(mut chain: Vec<Made>, is_narrowed: bool) -> Vec<Made> {
+    let least = |own: Option<u32>, most: Option<u32>| own.into_iter().chain(most).min();
+    for to in 0..chain.len() {
+        let above = to.checked_sub(1).map(|above| chain[above].clone());
+        let made = &mut chain[to];
+        (made.to, made.is_revoked) = (to, false);
+        let Some(above) = above.filter(|_| is_narrowed) else {
+            continue;
+        };
+        made.hours = made.hours.min(above.hours);
+        made.calls = least(made.calls, above.calls);
+        made.amount = least(made.amount, above.amount);
+        if !made.tools.iter().all(|tool| above.tools.contains(tool)) {
+            made.tools = above.tools;
+        }
+    }
+    chain
+}
+
+/// Makes grants, each derived from the one before; returns the ids of those before the first that is refused.
+async fn derive(world: &World, chain: &[Made]) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for made in chain {
+        let new = new_grant(made, ids.last().cloned());
+        match world
+            .executor
+            .grants()
+            .make(&Principal::user("u_1"), &new)
+            .await
+        {
+            Ok(grant) => ids.push(grant.id),
+            Err(_) => break,
+        }
+    }
+    ids
+}
+
 async fn send(world: &World, sent: Sent) -> Value {
     world.advance_seconds(u64::from(sent.hours_later) * 3_600);
     let arguments = json!({ "total": sent.total });
@@ -227,9 +273,8 @@ proptest! {
     /// The uses of a grant never exceed its bounds, whatever is called.
     #[test]
     fn a_grant_is_never_overspent(made in grants(), calls in calls()) {
-        let policy = Policy { denies: false, must_confirm: true, four_eyes: false, tool_asks: false };
         block_on(async {
-            let world = world(policy);
+            let world = world(ASKS);
             let made = Made { is_revoked: false, hours: 30, ..made };
             let ids = give(&world, std::slice::from_ref(&made)).await;
             let (mut ran, mut spent, mut hours) = (0, std::collections::BTreeMap::new(), 12);
@@ -248,34 +293,66 @@ proptest! {
         });
     }
 
-    /// A derived grant allows no more than its parent: what runs by it would have run by the parent alone.
+    /// A derived grant allows no more than any grant above it: what runs by it would have run by each of them alone.
     #[test]
-    fn a_child_allows_no_more_than_its_parent(
-        parent in grants(),
-        child in grants(),
+    fn a_derived_grant_allows_no_more_than_those_above(
+        chain in prop::collection::vec(grants(), 2..5),
+        is_narrowed in prop::bool::weighted(0.8),
         calls in calls(),
     ) {
-        let policy = Policy { denies: false, must_confirm: true, four_eyes: false, tool_asks: false };
         block_on(async {
-            let parent = Made { to: 0, ..parent };
-            let (derived, alone) = (world(policy), world(policy));
-            let ids = give(&derived, std::slice::from_ref(&Made { is_revoked: false, ..parent.clone() })).await;
-            give(&alone, std::slice::from_ref(&parent)).await;
-            let by = Principal::user("u_1");
-            let new = new_grant(&Made { to: 1, ..child }, Some(ids[0].clone()));
-            if derived.executor.grants().make(&by, &new).await.is_err() {
-                return;
-            }
-            if parent.is_revoked {
-                derived.executor.grants().revoke(&ids[0], &by, None).await.unwrap();
+            let chain = linked(chain, is_narrowed);
+            let derived = world(ASKS);
+            // A grant that would be wider is refused, and so are those below it.
+            let ids = derive(&derived, &chain).await;
+            let (last, above) = chain[..ids.len()].split_last().unwrap();
+            let mut alone = Vec::new();
+            for made in above {
+                let own = world(ASKS);
+                give(&own, std::slice::from_ref(made)).await;
+                alone.push((made.to, own));
             }
             for sent in calls {
-                let child = send(&derived, Sent { by: 1, ..sent }).await;
-                if child["ok"] == true {
-                    let parent = send(&alone, Sent { by: 0, ..sent }).await;
-                    assert_eq!(code(&parent), "ran");
-                } else {
-                    alone.advance_seconds(u64::from(sent.hours_later) * 3_600);
+                let below = send(&derived, Sent { by: last.to, ..sent }).await;
+                for (by, own) in &alone {
+                    if below["ok"] == true {
+                        let above = send(own, Sent { by: *by, ..sent }).await;
+                        assert_eq!(code(&above), "ran");
+                    } else {
+                        own.advance_seconds(u64::from(sent.hours_later) * 3_600);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Revoking ends a grant and everything that is derived from it, at once, and nothing above it.
+    #[test]
+    fn a_revocation_ends_what_is_derived_and_nothing_else(
+        length in 1..6_usize,
+        revoked in any::<prop::sample::Index>(),
+        callers in prop::collection::vec(any::<prop::sample::Index>(), 1..8),
+    ) {
+        block_on(async {
+            let world = world(ASKS);
+            let unbounded = |to| Made {
+                to, tools: vec![0], below: None, calls: None, amount: None, hours: 30, is_revoked: false,
+            };
+            let chain: Vec<Made> = (0..length).map(unbounded).collect();
+            let ids = derive(&world, &chain).await;
+            assert_eq!(ids.len(), length);
+            let revoked = revoked.index(length);
+            let grants = world.executor.grants();
+            for (round, is_revoked) in [(0, false), (1, true)] {
+                if is_revoked {
+                    grants.revoke(&ids[revoked], &Principal::user("u_1"), None).await.unwrap();
+                }
+                for (number, caller) in callers.iter().enumerate() {
+                    let by = caller.index(length);
+                    // No two calls are alike: an agent's repeat would be the first answer again.
+                    let total = u32::try_from(round * 100 + number).unwrap();
+                    let reply = send(&world, Sent { by, tool: 0, total, hours_later: 0 }).await;
+                    assert_eq!(code(&reply) == "ran", !is_revoked || by < revoked, "{reply}");
                 }
             }
         });

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::{self, Refusal};
-use super::calls::{cursor, read_cursor, wrong_cursor};
+use super::calls::{cursor, read_cursor};
 use super::query::{self, Options};
 use super::{body, sight};
 use crate::caller::Caller;
@@ -94,39 +94,22 @@ pub(super) async fn list(
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["kind", "user", "limit", "cursor"])?;
     sight::operators_only(&caller)?;
-    let asked = options.get("kind").unwrap_or(RecordKind::Access.as_str());
-    let kind = RecordKind::ALL
-        .into_iter()
-        .find(|kind| kind.as_str() == asked);
-    let Some(kind) = kind else {
-        let kinds = RecordKind::ALL.map(RecordKind::as_str).join(", ");
-        return Err(query::wrong("kind", &format!("one of {kinds}")));
-    };
-    let form = format!("a number from 1 to {LIMIT_MAX}");
-    let limit = options.parsed("limit", &form)?.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(query::wrong("limit", &form));
-    }
-    let before = options
-        .get("cursor")
-        .map(|cursor| read_cursor(cursor).ok_or_else(wrong_cursor))
-        .transpose()?;
+    let kind = options.one_of("kind", RecordKind::ALL, RecordKind::as_str)?;
+    let limit = options.limit(LIMIT, 1, LIMIT_MAX)?;
     let query = LogQuery {
-        kind: Some(kind),
+        kind: kind.or(Some(RecordKind::Access)),
         user_id: options.get("user").map(str::to_owned),
-        before,
+        before: options.cursor(read_cursor)?,
         // One more than is shown says whether there is another page.
         limit: limit.saturating_add(1),
         ..LogQuery::default()
     };
     let archive = gateway.archive();
     let mut rows = archive.list(&query).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
+    let next_cursor = query::cut(&mut rows, limit).map(|row| cursor(row.at, &row.id));
     let records = archive.records(&rows).await?;
-    let last = rows.last().filter(|_| has_more);
     Ok(answer::json(&Listed {
-        next_cursor: last.map(|row| cursor(row.at, &row.id)),
+        next_cursor,
         records: rows
             .into_iter()
             .zip(records)

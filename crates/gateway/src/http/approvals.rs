@@ -11,10 +11,9 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use countersign::approve::{Error, Response as Answer, SCOPE_ANSWER, Wanted};
 use countersign::contract::{
-    Approval, ApprovalDecision, ApprovalState, Digest, ErrorCode, Language, SnapshotId,
+    Approval, ApprovalDecision, ApprovalState, Digest, ErrorCode, SnapshotId,
 };
 use http::HeaderMap;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,7 +23,6 @@ use super::{body, headers, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::policy::{Explained, Explanation};
-use crate::strict;
 
 /// Maximum number of approvals in a list.
 const LISTED_MAX: usize = 1_000;
@@ -62,53 +60,23 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["user", "state", "limit", "cursor"])?;
-    let states = ApprovalState::ALL.map(ApprovalState::as_str).join(", ");
-    let state = match options.get("state") {
-        None => None,
-        Some(name) => match ApprovalState::from_name(name) {
-            Some(state) => Some(state),
-            None => return Err(query::wrong("state", &format!("one of {states}"))),
-        },
-    };
-    let form = format!("a number up to {LISTED_MAX}");
-    let limit: Option<usize> = options.parsed("limit", &form)?;
-    if limit.is_some_and(|limit| limit > LISTED_MAX) {
-        return Err(query::wrong("limit", &form));
-    }
-    let before = options.get("cursor").map(|cursor| {
-        let wrong = || query::wrong("cursor", "the next_cursor of an earlier page");
-        read_cursor(cursor).ok_or_else(wrong)
-    });
-    let limit = limit.unwrap_or(Wanted::default().limit);
+    let limit = options.limit(Wanted::default().limit, 0, LISTED_MAX)?;
     let wanted = Wanted {
         user_id: options.get("user").map(str::to_owned),
-        state,
-        before: before.transpose()?,
+        state: options.one_of("state", ApprovalState::ALL, ApprovalState::as_str)?,
+        before: options.cursor(query::read_behind)?,
         // One more than is shown says whether there is another page.
         limit: limit.saturating_add(1),
-        language: language(&headers),
+        language: headers::reader(&headers),
     };
     let approvals = gateway.executor().approvals();
     let mut approvals = approvals.list(&caller.principal, &wanted).await?;
-    let has_more = approvals.len() > limit;
-    approvals.truncate(limit);
-    let last = approvals.last().filter(|_| has_more);
+    let last = query::cut(&mut approvals, limit);
+    let next_cursor = last.and_then(|last| query::behind(&last.asked_at, &last.id));
     Ok(answer::json(&Listed {
-        next_cursor: last.and_then(cursor),
         approvals,
+        next_cursor,
     }))
-}
-
-/// Builds the cursor behind an approval. It is opaque to callers.
-fn cursor(last: &Approval) -> Option<String> {
-    let at: Timestamp = last.asked_at.parse().ok()?;
-    Some(format!("{}.{}", at.as_nanosecond(), last.id))
-}
-
-fn read_cursor(text: &str) -> Option<(Timestamp, String)> {
-    let (at, id) = text.split_once('.')?;
-    let at = Timestamp::from_nanosecond(at.parse().ok()?).ok()?;
-    Some((at, id.to_owned()))
 }
 
 /// `GET /v1/approvals/{id}`.
@@ -121,7 +89,7 @@ pub(super) async fn one(
     let id = query::segment(id)?;
     let approvals = gateway.executor().approvals();
     let approval = approvals
-        .show_in(&id, &caller.principal, language(&headers))
+        .show_in(&id, &caller.principal, headers::reader(&headers))
         .await?;
     Ok(answer::json(&approval))
 }
@@ -198,11 +166,10 @@ pub(super) async fn answer(
     body: Body,
 ) -> Result<Response, Refusal> {
     let id = query::segment(id)?;
-    let body = body::read(body, gateway.settings()).await?;
-    let given: Given = strict::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
+    let given: Given = body::json(body, gateway.settings(), malformed).await?;
     let approvals = gateway.executor().approvals();
     let given = Answer {
-        language: language(&headers),
+        language: headers::reader(&headers),
         narrowed: given.narrowed,
         ..Answer::new(given.decision)
             .because(given.reason.as_deref())
@@ -212,18 +179,12 @@ pub(super) async fn answer(
     Ok(answer::json(&approval))
 }
 
-/// Returns the language of the reader or approver.
-fn language(headers: &HeaderMap) -> Language {
-    headers::reader(headers)
-}
-
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         error.into_body().into()
     }
 }
 
-/// Refuses a malformed body. It is not quoted, because a reason may be personal.
 fn malformed() -> Refusal {
     Refusal::new(
         ErrorCode::InvalidArgument,

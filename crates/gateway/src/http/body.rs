@@ -12,11 +12,14 @@ use countersign::contract::{ErrorBody, ErrorCode};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::answer::Refusal;
+use super::headers;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
+use crate::strict;
 
 /// A body that ends with an error if it is too long or too slow.
 pub(super) struct Bounded {
@@ -167,6 +170,21 @@ pub(crate) async fn read(body: Body, settings: &Settings) -> Result<Bytes, Refus
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) => Err(refusal(&error, settings)),
     }
+}
+
+/// Reads the whole body as a JSON object; an empty body counts as an empty object. A body of another form is not quoted in
+/// the refusal, because it may be personal.
+pub(super) async fn json<T: DeserializeOwned>(
+    body: Body,
+    settings: &Settings,
+    malformed: fn() -> Refusal,
+) -> Result<T, Refusal> {
+    let body = read(body, settings).await?;
+    let text = match headers::utf8(&body)? {
+        "" => "{}",
+        text => text,
+    };
+    strict::from_str(text).map_err(|_| malformed())
 }
 
 fn refusal(error: &axum::Error, settings: &Settings) -> Refusal {

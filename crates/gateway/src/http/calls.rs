@@ -77,11 +77,7 @@ pub(super) async fn list(
     let time = "a time such as 2026-11-15T12:00:00Z";
     let code = options.get("code").filter(|code| *code != "OK");
     let code = code.map(str::parse::<ErrorCode>);
-    let limit = options.parsed("limit", "a number from 1 to 200")?;
-    let wanted = limit.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&wanted) {
-        return Err(query::wrong("limit", "a number from 1 to 200"));
-    }
+    let wanted = options.limit(LIMIT, 1, LIMIT_MAX)?;
     let query = LogQuery {
         user_id: sight::whose(&caller.principal, options.get("user"))?,
         tool: options.get("tool").map(str::to_owned),
@@ -91,10 +87,7 @@ pub(super) async fn list(
         ok_only: options.get("code") == Some("OK"),
         since: options.parsed("since", time)?,
         until: options.parsed("until", time)?,
-        before: options
-            .get("cursor")
-            .map(|cursor| read_cursor(cursor).ok_or_else(wrong_cursor))
-            .transpose()?,
+        before: options.cursor(read_cursor)?,
         ..LogQuery::default()
     };
     Ok(answer::json(&page(&gateway, query, wanted).await?))
@@ -177,10 +170,6 @@ pub(super) fn read_cursor(text: &str) -> Option<(Timestamp, SnapshotId)> {
     let (at, id) = text.split_once('.')?;
     let at = Timestamp::from_microsecond(at.parse().ok()?).ok()?;
     Some((at, SnapshotId::new(id).ok()?))
-}
-
-pub(super) fn wrong_cursor() -> Refusal {
-    query::wrong("cursor", "the next_cursor of an earlier page")
 }
 
 /// `GET /v1/calls/{id}`: all records of one call, by the id of its reply or of its record; a repeat under the

@@ -13,10 +13,9 @@ use serde_json::Value;
 
 use super::answer::{self, Refusal};
 use super::query::{self, Options};
-use super::{body, headers, sight};
+use super::{body, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::strict;
 
 /// Default and maximum number of claims in a list.
 const LIMIT: usize = 100;
@@ -67,40 +66,21 @@ pub(super) async fn list(
     let known = ["user", "tool", "state", "until", "limit", "cursor"];
     let options = Options::read(query.as_deref(), known)?;
     sight::operators_only(&caller)?;
-    let states = ClaimState::ALL.map(ClaimState::as_str);
-    let state = options.get("state").unwrap_or(ClaimState::InDoubt.as_str());
-    let state = ClaimState::ALL
-        .into_iter()
-        .find(|known| known.as_str() == state);
-    let Some(state) = state else {
-        let form = format!("one of {}", states.join(", "));
-        return Err(query::wrong("state", &form));
-    };
-    let form = format!("a number from 1 to {LIMIT_MAX}");
-    let limit = options.parsed("limit", &form)?.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(query::wrong("limit", &form));
-    }
-    let after = options.get("cursor").map(|cursor| {
-        let wrong = || query::wrong("cursor", "the next_cursor of an earlier page");
-        read_cursor(cursor).ok_or_else(wrong)
-    });
+    let state = options.one_of("state", ClaimState::ALL, ClaimState::as_str)?;
+    let limit = options.limit(LIMIT, 1, LIMIT_MAX)?;
     let query = ClaimQuery {
-        state: Some(state),
+        state: state.or(Some(ClaimState::InDoubt)),
         user_id: options.get("user").map(str::to_owned),
         tool: options.parsed("tool", "the name of a tool")?,
         until: options.parsed("until", "a time such as 2026-11-15T12:00:00Z")?,
-        after: after.transpose()?,
+        after: options.cursor(read_cursor)?,
         // One more than is shown says whether there is another page.
         limit: limit.saturating_add(1),
         ..ClaimQuery::default()
     };
     let mut rows = gateway.archive().claims(&query).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let last = rows.last().filter(|_| has_more);
     Ok(answer::json(&Listed {
-        next_cursor: last.map(cursor),
+        next_cursor: query::cut(&mut rows, limit).map(cursor),
         claims: rows.iter().map(Shown::from).collect(),
     }))
 }
@@ -160,8 +140,7 @@ pub(super) async fn settle(
     body: Body,
 ) -> Result<Response, Refusal> {
     sight::operators_only(&caller)?;
-    let body = body::read(body, gateway.settings()).await?;
-    let found: Found = strict::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
+    let found: Found = body::json(body, gateway.settings(), malformed).await?;
     let resolution = match (found.outcome, found.answer) {
         (FoundOutcome::Happened, Some(answer)) => Resolution::Happened(answer),
         (FoundOutcome::DidNotHappen, None) => Resolution::DidNotHappen,
@@ -194,7 +173,6 @@ fn not_in_doubt() -> Refusal {
         .hint("GET /v1/claims lists those that are")
 }
 
-/// Refuses a malformed body. It is not quoted, because a reason may be personal.
 fn malformed() -> Refusal {
     let message = "the body does not say which call it settles, and how";
     Refusal::new(ErrorCode::InvalidArgument, message).hint(

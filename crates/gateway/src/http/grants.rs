@@ -8,15 +8,13 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use countersign::contract::{ErrorCode, Grant, GrantState, NewGrant};
 use countersign::grant::{Error, Wanted};
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{self, Refusal};
+use super::body;
 use super::query::{self, Options};
-use super::{body, headers};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::strict;
 
 /// Maximum number of grants in a list.
 const LISTED_MAX: usize = 200;
@@ -31,7 +29,7 @@ struct Listed {
 }
 
 /// The body of a revocation.
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Revocation {
     #[serde(default)]
@@ -45,52 +43,22 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["user", "state", "limit", "cursor"])?;
-    let states = GrantState::ALL.map(GrantState::as_str).join(", ");
-    let state = match options.get("state") {
-        None => None,
-        Some(name) => match GrantState::from_name(name) {
-            Some(state) => Some(state),
-            None => return Err(query::wrong("state", &format!("one of {states}"))),
-        },
-    };
-    let form = format!("a number up to {LISTED_MAX}");
-    let limit: Option<usize> = options.parsed("limit", &form)?;
-    if limit.is_some_and(|limit| limit > LISTED_MAX) {
-        return Err(query::wrong("limit", &form));
-    }
-    let before = options.get("cursor").map(|cursor| {
-        let wrong = || query::wrong("cursor", "the next_cursor of an earlier page");
-        read_cursor(cursor).ok_or_else(wrong)
-    });
-    let limit = limit.unwrap_or(Wanted::default().limit);
+    let limit = options.limit(Wanted::default().limit, 0, LISTED_MAX)?;
     let wanted = Wanted {
         user_id: options.get("user").map(str::to_owned),
-        state,
-        before: before.transpose()?,
+        state: options.one_of("state", GrantState::ALL, GrantState::as_str)?,
+        before: options.cursor(query::read_behind)?,
         // One more than is shown says whether there is another page.
         limit: limit.saturating_add(1),
     };
     let grants = gateway.executor().grants();
     let mut grants = grants.list(&caller.principal, &wanted).await?;
-    let has_more = grants.len() > limit;
-    grants.truncate(limit);
-    let last = grants.last().filter(|_| has_more);
+    let last = query::cut(&mut grants, limit);
+    let next_cursor = last.and_then(|last| query::behind(&last.made_at, &last.id));
     Ok(answer::json(&Listed {
-        next_cursor: last.and_then(cursor),
         grants,
+        next_cursor,
     }))
-}
-
-/// Builds the cursor behind a grant. It is opaque to callers.
-fn cursor(last: &Grant) -> Option<String> {
-    let at: Timestamp = last.made_at.parse().ok()?;
-    Some(format!("{}.{}", at.as_nanosecond(), last.id))
-}
-
-fn read_cursor(text: &str) -> Option<(Timestamp, String)> {
-    let (at, id) = text.split_once('.')?;
-    let at = Timestamp::from_nanosecond(at.parse().ok()?).ok()?;
-    Some((at, id.to_owned()))
 }
 
 /// `POST /v1/grants` with a new grant.
@@ -99,8 +67,7 @@ pub(super) async fn make(
     Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let body = body::read(body, gateway.settings()).await?;
-    let new: NewGrant = strict::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
+    let new: NewGrant = body::json(body, gateway.settings(), malformed).await?;
     let grants = gateway.executor().grants();
     let grant = grants.make(&caller.principal, &new).await?;
     Ok(answer::json(&grant))
@@ -125,12 +92,7 @@ pub(super) async fn revoke(
     body: Body,
 ) -> Result<Response, Refusal> {
     let id = query::segment(id)?;
-    let body = body::read(body, gateway.settings()).await?;
-    let given: Revocation = if body.is_empty() {
-        Revocation::default()
-    } else {
-        strict::from_str(headers::utf8(&body)?).map_err(|_| malformed_revocation())?
-    };
+    let given: Revocation = body::json(body, gateway.settings(), malformed_revocation).await?;
     let grants = gateway.executor().grants();
     let revoked = grants.revoke(&id, &caller.principal, given.reason.as_deref());
     Ok(answer::json(&revoked.await?))
@@ -142,7 +104,6 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Refuses a malformed grant. It is not quoted, because a condition may be personal.
 fn malformed() -> Refusal {
     Refusal::new(ErrorCode::InvalidArgument, "the body is not a grant").hint(
         "send {\"to\": {\"type\": \"agent\", \"id\": …}, \"tools\": […], \"until\": …}, with \"when\", \"calls\", \"amount\" and \"parent\" if there are such bounds",

@@ -10,12 +10,11 @@ use countersign::contract::{ErrorCode, SnapshotId};
 use serde::{Deserialize, Serialize};
 
 use super::answer::{self, Refusal};
+use super::body;
 use super::query::Options;
 use super::sight::{self, Sight};
-use super::{body, headers};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::strict;
 
 /// Maximum number of holds in a list.
 const LIMIT: usize = 1_000;
@@ -129,8 +128,7 @@ async fn target(
     body: Body,
 ) -> Result<(Coverage, String), Refusal> {
     sight::operators_only(caller)?;
-    let body = body::read(body, gateway.settings()).await?;
-    let target: Target = strict::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
+    let target: Target = body::json(body, gateway.settings(), malformed).await?;
     let archive = gateway.archive();
     let name = match (target.user_id, target.name) {
         (Some(user_id), None) => return Ok((Coverage::of_user(user_id), target.reason)),
@@ -179,8 +177,7 @@ pub(super) async fn erase(
     body: Body,
 ) -> Result<Response, Refusal> {
     sight::operators_only(&caller)?;
-    let body = body::read(body, gateway.settings()).await?;
-    let wanted: Wanted = strict::from_str(headers::utf8(&body)?).map_err(|_| malformed())?;
+    let wanted: Wanted = body::json(body, gateway.settings(), malformed).await?;
     let archive = gateway.archive();
     let erasure = archive.erase(&wanted.user_id, &caller.principal, &wanted.reason);
     let erasure = erasure.await?;
@@ -199,7 +196,6 @@ pub(super) async fn erase(
     }))
 }
 
-/// Refuses a malformed body. It is not quoted, because a reason may be personal.
 fn malformed() -> Refusal {
     let message = "the body does not say what it is about, and why";
     Refusal::new(ErrorCode::InvalidArgument, message).hint(

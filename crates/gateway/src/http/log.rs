@@ -19,10 +19,14 @@ use super::sight;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 
-/// Returns the newest checkpoint; a newer one may come at any moment.
+/// Returns the newest checkpoint, with the cosignatures that there are; a newer one may come at any moment.
 pub(super) async fn checkpoint(State(gateway): State<Gateway>) -> Result<Response, Refusal> {
     let signed = gateway.archive().signed().await?;
     let (_, note) = signed.ok_or(archive::Error::NoCheckpoint)?;
+    let note = match gateway.witnesses() {
+        Some(witnesses) => witnesses.cosigned(note),
+        None => note,
+    };
     let mut response = answer::text(note);
     let fresh = HeaderValue::from_static("no-cache");
     response.headers_mut().insert(CACHE_CONTROL, fresh);
@@ -59,20 +63,14 @@ pub(super) async fn checkpoints(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["limit", "cursor"])?;
-    let form = format!("a number from 1 to {LIMIT_MAX}");
-    let limit = options.parsed("limit", &form)?.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(query::wrong("limit", &form));
-    }
-    let below = options.parsed("cursor", "the next_cursor of an earlier page")?;
+    let limit = options.limit(LIMIT, 1, LIMIT_MAX)?;
+    let below = options.cursor(|cursor| cursor.parse().ok())?;
     // One more than is shown says whether there is another page.
     let signed = gateway
         .archive()
         .checkpoints(below, limit.saturating_add(1));
     let mut signed = signed.await?;
-    let has_more = signed.len() > limit;
-    signed.truncate(limit);
-    let last = signed.last().filter(|_| has_more);
+    let last = query::cut(&mut signed, limit);
     Ok(answer::json(&Listed {
         next_cursor: last.map(|(checkpoint, _)| checkpoint.size.to_string()),
         checkpoints: signed.into_iter().map(Shown::of).collect(),

@@ -6,7 +6,7 @@ use axum::response::Response;
 use countersign::archive;
 
 use super::answer::{self, Refusal};
-use super::query::{self, Options};
+use super::query::Options;
 use super::sight;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
@@ -24,11 +24,7 @@ pub(super) async fn list(
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["limit"])?;
     sight::operators_only(&caller)?;
-    let form = format!("a number from 1 to {LIMIT_MAX}");
-    let limit = options.parsed("limit", &form)?.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(query::wrong("limit", &form));
-    }
+    let limit = options.limit(LIMIT, 1, LIMIT_MAX)?;
     let rows = gateway.executor().store().notices(limit).await;
     let rows = rows.map_err(archive::Error::from)?;
     let targets = gateway.notify_targets();

@@ -3,6 +3,7 @@
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use countersign::contract::ErrorCode;
+use jiff::Timestamp;
 
 use super::answer::Refusal;
 use crate::nearest::nearest;
@@ -65,6 +66,75 @@ impl<'k, const N: usize> Options<'k, N> {
             Err(_) => Err(wrong(name, form)),
         }
     }
+
+    /// Finds an option among the values that it can have.
+    pub(super) fn one_of<T: Copy, const M: usize>(
+        &self,
+        name: &str,
+        all: [T; M],
+        as_str: fn(T) -> &'static str,
+    ) -> Result<Option<T>, Refusal> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        match all.into_iter().find(|known| as_str(*known) == text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(wrong(
+                name,
+                &format!("one of {}", all.map(as_str).join(", ")),
+            )),
+        }
+    }
+
+    /// Reads the `limit` of a list.
+    pub(super) fn limit(
+        &self,
+        default: usize,
+        least: usize,
+        most: usize,
+    ) -> Result<usize, Refusal> {
+        let form = match least {
+            0 => format!("a number up to {most}"),
+            least => format!("a number from {least} to {most}"),
+        };
+        let limit = self.parsed("limit", &form)?.unwrap_or(default);
+        if !(least..=most).contains(&limit) {
+            return Err(wrong("limit", &form));
+        }
+        Ok(limit)
+    }
+
+    /// Reads the `cursor` of a list, in the form that the list gives it.
+    pub(super) fn cursor<C>(&self, read: fn(&str) -> Option<C>) -> Result<Option<C>, Refusal> {
+        let Some(text) = self.get("cursor") else {
+            return Ok(None);
+        };
+        match read(text) {
+            Some(cursor) => Ok(Some(cursor)),
+            None => Err(wrong("cursor", "the next_cursor of an earlier page")),
+        }
+    }
+}
+
+/// Cuts a list to a page. `found` has one more than the limit if there is another page; then the last of this page is
+/// returned, for the cursor.
+pub(super) fn cut<T>(found: &mut Vec<T>, limit: usize) -> Option<&T> {
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    found.last().filter(|_| has_more)
+}
+
+/// Builds the cursor behind an item that has a time in RFC 3339 and an id. It is opaque to callers.
+pub(super) fn behind(at: &str, id: &str) -> Option<String> {
+    let at: Timestamp = at.parse().ok()?;
+    Some(format!("{}.{id}", at.as_nanosecond()))
+}
+
+/// Reads a cursor of [`behind`].
+pub(super) fn read_behind(text: &str) -> Option<(Timestamp, String)> {
+    let (at, id) = text.split_once('.')?;
+    let at = Timestamp::from_nanosecond(at.parse().ok()?).ok()?;
+    Some((at, id.to_owned()))
 }
 
 /// Refuses an option with a wrong value.

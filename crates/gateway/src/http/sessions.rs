@@ -58,11 +58,7 @@ pub(super) async fn show(
 ) -> Result<Response, Refusal> {
     let name = query::segment(name)?;
     let options = Options::read(options.as_deref(), ["limit", "user"])?;
-    let form = format!("a number from 1 to {CALLS_MAX}");
-    let limit = options.parsed("limit", &form)?.unwrap_or(CALLS_MAX);
-    if !(1..=CALLS_MAX).contains(&limit) {
-        return Err(query::wrong("limit", &form));
-    }
+    let limit = options.limit(CALLS_MAX, 1, CALLS_MAX)?;
     let hidden = || {
         answer::not_found("session", &name)
             .hint("sessions are known for the newest 20,000 calls that named one")

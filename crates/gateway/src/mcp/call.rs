@@ -13,13 +13,14 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
     ProgressNotificationParam, ProgressToken,
 };
-use rmcp::service::{Peer, RequestContext};
+use rmcp::service::Peer;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::carriage::{self, Said, Wants};
 use super::confirm::{Asking, Given, Settled, WAITING_KEY};
+use super::context::Context;
 use super::handler::{self, Handler};
 use super::parked::{Question, Running};
 use super::talk::{self, Talk};
@@ -109,14 +110,14 @@ impl Handler {
     pub(super) async fn call(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<CallToolResponse, ErrorData> {
-        let sent = match self.asked(&request, &context).await? {
+        let sent = match self.asked(&request, context).await? {
             Asked::Tool(sent) => sent,
             Asked::Own(reply) => {
                 let wants = Wants {
                     structured: true,
-                    whole: carriage::client_wants_whole(&context),
+                    whole: carriage::client_wants_whole(context),
                 };
                 let reply = self.shared.gateway.for_model(reply);
                 return Ok(carriage::result(reply, &wants)?.into());
@@ -133,11 +134,11 @@ impl Handler {
             let running = self.shared.parked.resume(&id, answer_of(answers));
             running.ok_or_else(|| asking.state_refused())?
         } else {
-            let talk = self.begin_talk(&context, answers);
+            let talk = self.begin_talk(context, answers);
             dialogue = talk.as_ref().map(|(dialogue, _)| dialogue.clone());
-            self.start(&sent, &context, talk)
+            self.start(&sent, context, talk)
         };
-        let mut reply = match self.follow(running, &context).await? {
+        let mut reply = match self.follow(running, context).await? {
             Ran::Ended(reply) => *reply,
             Ran::Asks(id, request) => return Ok(asking.ask_waiting(id, request).await?.into()),
         };
@@ -160,31 +161,31 @@ impl Handler {
         }
         // Who was asked and brings no answer is told what is missing, and not asked again at once.
         let was_asked = settled != Settled::NotAsked;
-        if !was_asked && let Some(question) = asking.ask_later(&reply, &context).await {
+        if !was_asked && let Some(question) = asking.ask_later(&reply, context).await {
             return Ok(question.into());
         }
         let now = self.shared.gateway.executor().now();
-        if let Some(task) = self.shared.tasks.wait(&sent, &reply, &context, now) {
+        if let Some(task) = self.shared.tasks.wait(&sent, &reply, context, now) {
             return Ok(task.into());
         }
-        if let Some(answered) = asking.ask_now(&reply, &context).await {
+        if let Some(answered) = asking.ask_now(&reply, context).await {
             settled = answered;
-            let talk = self.begin_talk(&context, None);
-            let running = self.start(&sent, &context, talk);
-            reply = match self.follow(running, &context).await? {
+            let talk = self.begin_talk(context, None);
+            let running = self.start(&sent, context, talk);
+            reply = match self.follow(running, context).await? {
                 Ran::Ended(reply) => *reply,
                 Ran::Asks(id, request) => return Ok(asking.ask_waiting(id, request).await?.into()),
             };
         }
         settled.explain(&mut reply, asking.language);
-        Ok(self.result(&sent, reply, &context)?.into())
+        Ok(self.result(&sent, reply, context)?.into())
     }
 
     /// Reads what a message asks for. A call of `call_tool` is the call behind it from here on.
     async fn asked(
         &self,
         request: &CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<Asked, ErrorData> {
         let gateway = &self.shared.gateway;
         let headers = handler::head(&context.extensions).map(|parts| &parts.headers);
@@ -238,7 +239,7 @@ impl Handler {
         &self,
         sent: &Sent,
         reply: ReplyEnvelope,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<CallToolResult, ErrorData> {
         let gateway = &self.shared.gateway;
         let catalog = gateway.executor().catalog();
@@ -306,9 +307,10 @@ impl Handler {
     pub(super) async fn run(
         &self,
         sent: &Sent,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<ReplyEnvelope, ErrorData> {
         let mut running = self.start(sent, context, None);
+        context.runs(&running.cancellation);
         run(
             &mut running.call,
             &running.cancellation,
@@ -320,12 +322,7 @@ impl Handler {
     }
 
     /// Starts a call, in which the tool may speak to the client.
-    fn start(
-        &self,
-        sent: &Sent,
-        context: &RequestContext<RoleServer>,
-        talk: Option<Talk>,
-    ) -> Running {
+    fn start(&self, sent: &Sent, context: &Context, talk: Option<Talk>) -> Running {
         let cancellation = Cancellation::new();
         let mut call = sent.to_call().cancellation(cancellation.clone());
         let mut said = None;
@@ -349,11 +346,8 @@ impl Handler {
     }
 
     /// Follows a call to its end, or to a question that its client answers with the next request.
-    async fn follow(
-        &self,
-        mut running: Running,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Ran, ErrorData> {
+    async fn follow(&self, mut running: Running, context: &Context) -> Result<Ran, ErrorData> {
+        context.runs(&running.cancellation);
         loop {
             let Running {
                 call,
@@ -439,16 +433,16 @@ async fn run(
     running: &mut BoxFuture<'static, Option<ReplyEnvelope>>,
     cancellation: &Cancellation,
     reports: &mut Option<mpsc::Receiver<Progress>>,
-    context: &RequestContext<RoleServer>,
+    context: &Context,
 ) -> Option<ReplyEnvelope> {
     let token = context.meta.get_progress_token();
     let mut is_stopped = false;
     let reply = loop {
         tokio::select! {
             biased;
-            report = next(reports) => tell(&context.peer, token.as_ref(), report).await,
+            report = next(reports) => tell(context.peer(), token.as_ref(), report).await,
             reply = &mut *running => break reply,
-            () = context.ct.cancelled(), if !is_stopped => {
+            () = context.gone(), if !is_stopped => {
                 cancellation.cancel();
                 is_stopped = true;
             }
@@ -456,7 +450,7 @@ async fn run(
     };
     // What was reported before the end is told before the end, and nothing after it.
     while let Some(Ok(report)) = reports.as_mut().map(mpsc::Receiver::try_recv) {
-        tell(&context.peer, token.as_ref(), report).await;
+        tell(context.peer(), token.as_ref(), report).await;
     }
     reply
 }
@@ -471,8 +465,8 @@ async fn next(reports: &mut Option<mpsc::Receiver<Progress>>) -> Progress {
     std::future::pending().await
 }
 
-async fn tell(peer: &Peer<RoleServer>, token: Option<&ProgressToken>, report: Progress) {
-    let Some(token) = token else {
+async fn tell(peer: Option<&Peer<RoleServer>>, token: Option<&ProgressToken>, report: Progress) {
+    let (Some(peer), Some(token)) = (peer, token) else {
         return;
     };
     let mut param = ProgressNotificationParam::new(token.clone(), report.done);

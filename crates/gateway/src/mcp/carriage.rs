@@ -6,11 +6,11 @@ use ::http::HeaderMap;
 use countersign::Principal;
 use countersign::contract::{ReplyEnvelope, RequestEnvelope, RequestId, TraceContext, TraceState};
 use countersign::dialect::{Dialect, Provenance, ProviderCall, RawText};
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ClientCapabilities, ContentBlock, JsonObject, Resource};
 use serde_json::{Map, Value};
 
+use super::context::Context;
 use super::evidence;
 use super::{ENVELOPE_EXTENSION, VENDOR};
 use crate::http::headers;
@@ -116,11 +116,15 @@ pub(super) struct Wants {
 }
 
 /// True if a client has declared that it reads the envelope, with this message or when it connected.
-pub(super) fn client_wants_whole(context: &RequestContext<RoleServer>) -> bool {
-    let of_connection = || Some(context.peer.peer_info()?.capabilities.clone());
-    let declared = context.client_capabilities().or_else(of_connection);
-    let extensions = declared.and_then(|declared| declared.extensions);
-    extensions.is_some_and(|extensions| extensions.contains_key(ENVELOPE_EXTENSION))
+pub(super) fn client_wants_whole(context: &Context) -> bool {
+    let reads = |declared: &ClientCapabilities| {
+        let extensions = declared.extensions.as_ref();
+        extensions.is_some_and(|extensions| extensions.contains_key(ENVELOPE_EXTENSION))
+    };
+    match &context.capabilities {
+        Some(declared) => reads(declared),
+        None => context.of_connection().as_ref().is_some_and(reads),
+    }
 }
 
 /// A reply as a result.

@@ -19,15 +19,16 @@ use countersign::contract::approval::{Approval, ApprovalDecision};
 use countersign::contract::tool::{Narrower, Narrowing};
 use countersign::contract::{ActorType, Digest, ErrorCode, Language, Message, ReplyEnvelope};
 use countersign::dialogue::{Answers, Questions};
+use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientResult, InputRequest, InputRequiredResult,
-    ProtocolVersion, RequestStateCodec, SealOptions, ServerRequest,
+    RequestStateCodec, SealOptions, ServerRequest,
 };
-use rmcp::service::{PeerRequestOptions, RequestContext};
-use rmcp::{ErrorData, RoleServer};
+use rmcp::service::PeerRequestOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
 
+use super::context::Context;
 use crate::gateway::Gateway;
 use crate::words::Say;
 
@@ -205,13 +206,10 @@ impl Asking<'_> {
     pub(super) async fn ask_later(
         &self,
         reply: &ReplyEnvelope,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Option<InputRequiredResult> {
-        let is_newer = context
-            .protocol_version()
-            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-        let approval_id = wanted(reply).filter(|_| is_newer)?;
-        let way = self.way(&context.client_capabilities()?, approval_id)?;
+        let approval_id = wanted(reply).filter(|_| context.is_newer())?;
+        let way = self.way(context.capabilities.as_ref()?, approval_id)?;
         let (question, shown) = self.question(&way, approval_id).await?;
         let question: InputRequest = serde_json::from_value(question).ok()?;
         let state = Opened::Approval(approval_id.to_owned(), shown);
@@ -225,11 +223,11 @@ impl Asking<'_> {
     pub(super) async fn ask_now(
         &self,
         reply: &ReplyEnvelope,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Option<Settled> {
         let approval_id = wanted(reply)?;
         // Only a connection has told us before what its client can.
-        let declared = context.peer.peer_info()?.capabilities.clone();
+        let declared = context.of_connection()?;
         let way = self.way(&declared, approval_id)?;
         match way {
             Way::Form => {}
@@ -238,7 +236,7 @@ impl Asking<'_> {
         let (question, shown) = self.question(&way, approval_id).await?;
         let question: ServerRequest = serde_json::from_value(question).ok()?;
         let options = PeerRequestOptions::with_timeout(VALID_FOR);
-        let sent = context.peer.send_request_with_option(question, options);
+        let sent = context.peer()?.send_request_with_option(question, options);
         let answered = sent.await.ok()?.await_response().await.ok()?;
         let ClientResult::ElicitResult(answered) = answered else {
             return None;

@@ -26,6 +26,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
 use super::conformance::{self, Pack};
+use super::context::Context;
 use super::offers::{Brought, Passed};
 use super::parked::Parked;
 use super::raw::RawArguments;
@@ -77,6 +78,12 @@ impl Handler {
         }
     }
 
+    /// True if this is a tool of the conformance suite.
+    pub(super) fn is_fixture(&self, name: &str) -> bool {
+        let fixtures = self.shared.fixtures.as_ref();
+        fixtures.is_some_and(|fixtures| fixtures.has(name))
+    }
+
     /// True if the protocol has to see the arguments of this tool.
     pub(super) fn needs_arguments(&self, name: &str) -> bool {
         let is_fixture = |fixtures: &Arc<Pack>| fixtures.with_header(name).is_some();
@@ -92,16 +99,10 @@ impl Handler {
     }
 
     /// The caller of a request, limited to the tools of their offer, and the offer.
-    pub(super) fn narrowed(
-        &self,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<(Caller, Offer), ErrorData> {
+    pub(super) fn narrowed(&self, context: &Context) -> Result<(Caller, Offer), ErrorData> {
         let caller = caller(&context.extensions)?;
-        let client = context.client_info().map(|client| client.name);
-        let offer = self
-            .shared
-            .gateway
-            .offer(&caller.principal, client.as_deref());
+        let client = context.client.as_ref().map(|client| &*client.name);
+        let offer = self.shared.gateway.offer(&caller.principal, client);
         Ok((offer.narrow(caller), offer))
     }
 
@@ -216,6 +217,7 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
+        let context = Context::from(context);
         let task = self.task(&request.task_id, &context).await?;
         Ok(GetTaskResult::new(task))
     }
@@ -225,6 +227,7 @@ impl ServerHandler for Handler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let context = Context::from(context);
         // A task of ours asks the client nothing, so there is nothing to take.
         self.known_task(&request.task_id, &context).map(drop)
     }
@@ -234,6 +237,7 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let context = Context::from(context);
         self.end_task(&request.task_id, &context)
     }
 
@@ -242,6 +246,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        let context = Context::from(context);
         let whole = carriage::client_wants_whole(&context);
         let (caller, offer) = self.narrowed(&context)?;
         let tools = self.listed((&caller, &offer), whole).await?;
@@ -261,7 +266,7 @@ impl ServerHandler for Handler {
             let raw = raw.as_ref().map_or("{}", |raw| &raw.0);
             return fixtures.call(request, raw, &context).await;
         }
-        self.call(request, context).await
+        self.call(request, &Context::from(context)).await
     }
 
     async fn list_resources(
@@ -269,6 +274,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        let context = Context::from(context);
         if self.shared.fixtures.is_some() {
             return conformance::list_resources();
         }
@@ -281,6 +287,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let context = Context::from(context);
         let mut templates = vec![evidence::template()];
         templates.extend(self.offered(Listed::Templates, &context).await?);
         if self.shared.fixtures.is_some() {
@@ -294,6 +301,7 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        let context = Context::from(context);
         if self.shared.fixtures.is_some()
             && let Some(read) = conformance::read_resource(&request.uri)
         {
@@ -325,6 +333,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        let context = Context::from(context);
         if self.shared.fixtures.is_some() {
             return conformance::list_prompts();
         }
@@ -340,6 +349,7 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        let context = Context::from(context);
         if self.shared.fixtures.is_some() {
             return conformance::get_prompt(&request);
         }
@@ -364,6 +374,7 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
+        let context = Context::from(context);
         if self.shared.fixtures.is_some() {
             return conformance::complete();
         }
@@ -385,6 +396,7 @@ impl ServerHandler for Handler {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let context = Context::from(context);
         if self.shared.fixtures.is_some() {
             return Ok(());
         }
@@ -392,7 +404,7 @@ impl ServerHandler for Handler {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
         // Without a connection there is nothing that a level could be kept for.
-        if context.peer.peer_info().is_some() {
+        if context.is_connected() {
             self.shared.sessions.set_level(&context, request.level);
         }
         Ok(())
@@ -403,11 +415,12 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let context = Context::from(context);
         if self.shared.fixtures.is_some() {
             return Ok(());
         }
         // Who has no connection cannot be told anything.
-        if context.peer.peer_info().is_none() {
+        if !context.is_connected() {
             return Err(ErrorData::method_not_found::<SubscribeRequestMethod>());
         }
         let params = json!({ "uri": request.uri });
@@ -428,6 +441,7 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let context = Context::from(context);
         if self.shared.fixtures.is_some() {
             return Ok(());
         }

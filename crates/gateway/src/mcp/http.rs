@@ -12,6 +12,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
 
 use super::PATH;
+use super::alone::Alone;
 use super::handler::Handler;
 use super::owners::Owners;
 use super::raw::{self, Kind};
@@ -115,6 +116,11 @@ async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<B
     }
     if let Some(arguments) = message.arguments {
         parts.extensions.insert(arguments);
+    }
+    if message.kind == Kind::Call
+        && let Some(alone) = Alone::read(&parts.headers, &message.bytes, &endpoint.handler)
+    {
+        return alone.answer(&endpoint.handler, parts).await;
     }
     // The length of the message has changed with its arguments.
     parts.headers.remove(header::CONTENT_LENGTH);

@@ -9,7 +9,9 @@
 //! | `http` | the endpoint: bounds and sessions |
 //! | `stdio` | the same over standard input and output |
 //! | `raw` | the text of the arguments, kept before it is parsed |
+//! | `alone` | a `tools/call` that needs nothing of the protocol library |
 //! | `handler` | which request goes where |
+//! | `context` | the request that a message came with |
 //! | `call` | a `tools/call` from its message to its result, with progress and cancellation |
 //! | `carriage` | the envelope in `_meta` and headers, the reply as a result |
 //! | `confirm` | what a user has to confirm, asked over the protocol |
@@ -21,11 +23,13 @@
 //!
 //! See `docs/mcp.md` for what a client has to know.
 
+mod alone;
 mod call;
 mod carriage;
 mod changes;
 mod confirm;
 mod conformance;
+mod context;
 mod evidence;
 mod handler;
 mod http;

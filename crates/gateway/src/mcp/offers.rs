@@ -7,13 +7,13 @@ use countersign::archive::Read;
 use countersign::contract::Language;
 use countersign::dialogue::{Answers, Dialogue, Left};
 use countersign::offer::{Asked, Listed, Offers, Refused, Request};
+use rmcp::ErrorData;
 use rmcp::model::{InputRequiredResult, InputResponses};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::confirm::Asking;
+use super::context::Context;
 use super::handler::{self, Handler};
 use super::talk;
 use crate::caller::Caller;
@@ -50,7 +50,7 @@ impl Handler {
     pub(super) async fn offered<T: DeserializeOwned>(
         &self,
         kind: Listed,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<Vec<T>, ErrorData> {
         let Some(offers) = self.offers() else {
             return Ok(Vec::new());
@@ -82,7 +82,7 @@ impl Handler {
         asked: Asked,
         params: Value,
         brought: Brought,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<Option<Passed<T>>, ErrorData> {
         let Some(offers) = self.offers() else {
             return Ok(None);

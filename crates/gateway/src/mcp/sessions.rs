@@ -9,13 +9,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::RoleServer;
 use rmcp::model::{LoggingLevel, ResourceUpdatedNotificationParam};
-use rmcp::service::RequestContext;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
+use super::context::Context;
 use super::handler;
 
 /// Most sessions, and most resources, of which something is kept.
@@ -34,11 +33,11 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// The lowest level of messages that a client wants.
-    pub(super) fn level(&self, context: &RequestContext<RoleServer>) -> Option<LoggingLevel> {
+    pub(super) fn level(&self, context: &Context) -> Option<LoggingLevel> {
         locked(&self.levels).get(&session(context)).copied()
     }
 
-    pub(super) fn set_level(&self, context: &RequestContext<RoleServer>, level: LoggingLevel) {
+    pub(super) fn set_level(&self, context: &Context, level: LoggingLevel) {
         let mut levels = locked(&self.levels);
         if levels.len() >= KEPT_MAX {
             levels.clear();
@@ -49,11 +48,14 @@ impl Sessions {
     /// Tells a client whenever a resource changes, as long as its connection is there.
     pub(super) fn tell_updates(
         &self,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
         uri: String,
         mut updates: broadcast::Receiver<String>,
     ) {
-        let (peer, own) = (context.peer.clone(), uri.clone());
+        let Some(peer) = context.peer().cloned() else {
+            return;
+        };
+        let own = uri.clone();
         let mut look = tokio::time::interval(CLOSED_LOOK);
         let task = tokio::spawn(async move {
             loop {
@@ -91,7 +93,7 @@ impl Sessions {
     }
 
     /// Tells a client no more.
-    pub(super) fn end_updates(&self, context: &RequestContext<RoleServer>, uri: &str) {
+    pub(super) fn end_updates(&self, context: &Context, uri: &str) {
         let key = (session(context), uri.to_owned());
         if let Some(task) = locked(&self.updates).remove(&key) {
             task.abort();
@@ -100,7 +102,7 @@ impl Sessions {
 }
 
 /// The session of a request; over standard input and output there is one.
-fn session(context: &RequestContext<RoleServer>) -> String {
+fn session(context: &Context) -> String {
     let head = handler::head(&context.extensions);
     let session = head.and_then(|head| head.headers.get("mcp-session-id")?.to_str().ok());
     session.unwrap_or_default().to_owned()

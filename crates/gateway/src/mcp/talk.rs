@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::dialogue::{Answers, Asks, Dialogue, Said};
-use rmcp::model::{LoggingLevel, ProtocolVersion, ServerNotification, ServerRequest};
-use rmcp::service::{Peer, PeerRequestOptions, RequestContext};
+use rmcp::model::{LoggingLevel, ServerNotification, ServerRequest};
+use rmcp::service::{Peer, PeerRequestOptions};
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::context::Context;
 use super::handler::Handler;
 use super::parked::Question;
 
@@ -25,29 +26,19 @@ const ANSWER_WAIT: Duration = Duration::from_mins(15);
 /// A dialogue, and what is said in it.
 pub(super) type Talk = (Arc<Dialogue>, mpsc::Receiver<Said>);
 
-/// True if the request is one of the newest era.
-pub(super) fn is_newer(context: &RequestContext<RoleServer>) -> bool {
-    let version = context.protocol_version();
-    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
-}
-
 impl Handler {
     /// The dialogue with the client of a request, where there can be one: over a connection of the older eras at once, in the newest era with
     /// the next request.
-    pub(super) fn begin_talk(
-        &self,
-        context: &RequestContext<RoleServer>,
-        answers: Option<Answers>,
-    ) -> Option<Talk> {
-        let is_newer = is_newer(context);
-        let is_live = !is_newer && context.peer.peer_info().is_some();
+    pub(super) fn begin_talk(&self, context: &Context, answers: Option<Answers>) -> Option<Talk> {
+        let is_newer = context.is_newer();
+        let is_live = !is_newer && context.is_connected();
         if !is_newer && !is_live {
             return None;
         }
         let level = context.meta.log_level();
         let level = level.or_else(|| self.shared.sessions.level(context));
         let level = level.and_then(|level| json!(level).as_str().map(str::to_owned));
-        let dialogue = Dialogue::new(json!(context.client_capabilities()));
+        let dialogue = Dialogue::new(json!(context.capabilities));
         let dialogue = dialogue.answered(answers).logging(level);
         let asks = if is_live { Asks::Now } else { Asks::Later };
         let (dialogue, said) = dialogue.line(asks);
@@ -60,9 +51,9 @@ impl Handler {
         &self,
         mut running: Pin<&mut impl Future<Output = T>>,
         said: &mut Option<mpsc::Receiver<Said>>,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<T, Question> {
-        let is_newer = is_newer(context);
+        let is_newer = context.is_newer();
         let mut asking = None;
         loop {
             tokio::select! {
@@ -73,9 +64,9 @@ impl Handler {
                         return Err(Question { request, answer });
                     }
                     Said::Question(request, answer) => {
-                        let peer = context.peer.clone();
+                        let peer = context.peer().cloned();
                         asking = Some(Box::pin(async move {
-                            if let Some(given) = ask(&peer, request).await {
+                            if let Some(given) = ask(peer.as_ref(), request).await {
                                 // Nobody waits any more where this fails.
                                 let _gone = answer.send(given);
                             }
@@ -98,7 +89,7 @@ impl Handler {
         &self,
         running: impl Future<Output = T>,
         mut said: Option<mpsc::Receiver<Said>>,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> T {
         let mut running = std::pin::pin!(running);
         loop {
@@ -111,7 +102,7 @@ impl Handler {
     }
 
     /// Passes a message on, unless the client wants only graver ones.
-    async fn tell(&self, message: Value, context: &RequestContext<RoleServer>) {
+    async fn tell(&self, message: Value, context: &Context) {
         let Ok(message) = serde_json::from_value::<ServerNotification>(message) else {
             return;
         };
@@ -123,7 +114,9 @@ impl Handler {
             return;
         }
         // A client that has gone away is noticed by the transport.
-        let _gone = context.peer.send_notification(message).await;
+        if let Some(peer) = context.peer() {
+            let _gone = peer.send_notification(message).await;
+        }
     }
 }
 
@@ -151,10 +144,10 @@ async fn next(said: &mut Option<mpsc::Receiver<Said>>) -> Said {
     std::future::pending().await
 }
 
-async fn ask(peer: &Peer<RoleServer>, request: Value) -> Option<Value> {
+async fn ask(peer: Option<&Peer<RoleServer>>, request: Value) -> Option<Value> {
     let request: ServerRequest = serde_json::from_value(request).ok()?;
     let options = PeerRequestOptions::with_timeout(ANSWER_WAIT);
-    let sent = peer.send_request_with_option(request, options).await;
+    let sent = peer?.send_request_with_option(request, options).await;
     let answered = sent.ok()?.await_response().await.ok()?;
     Some(json!(answered))
 }

@@ -14,13 +14,13 @@ use countersign::Principal;
 use countersign::contract::approval::{Approval, ApprovalState};
 use countersign::contract::{ErrorBody, ReplyEnvelope};
 use jiff::Timestamp;
+use rmcp::ErrorData;
 use rmcp::model::{CreateTaskResult, DetailedTask, JsonObject, Task, TaskPayload, TaskStatus};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
 
 use super::call::Sent;
 use super::confirm;
+use super::context::Context;
 use super::handler::{self, Handler};
 
 /// The most tasks that a server keeps; a call beyond them gets the plain answer.
@@ -55,10 +55,10 @@ impl Tasks {
         &self,
         sent: &Sent,
         reply: &ReplyEnvelope,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
         now: Timestamp,
     ) -> Option<CreateTaskResult> {
-        let has_tasks = context.client_capabilities()?.supports_tasks();
+        let has_tasks = context.capabilities.as_ref()?.supports_tasks();
         let approval_id = confirm::wanted(reply).filter(|_| has_tasks)?;
         self.add(sent, approval_id, reply.error.as_ref()?, now)
     }
@@ -126,7 +126,7 @@ impl Handler {
     pub(super) async fn task(
         &self,
         id: &str,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<DetailedTask, ErrorData> {
         let (caller, _) = self.narrowed(context)?;
         let task = self.known_task(id, context)?;
@@ -162,11 +162,7 @@ impl Handler {
     }
 
     /// Forgets a task. The question stays: the user may still answer it, and the call be sent again.
-    pub(super) fn end_task(
-        &self,
-        id: &str,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    pub(super) fn end_task(&self, id: &str, context: &Context) -> Result<(), ErrorData> {
         self.known_task(id, context)?;
         self.shared.tasks.lock().remove(id);
         Ok(())
@@ -176,7 +172,7 @@ impl Handler {
     pub(super) fn known_task(
         &self,
         id: &str,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<Arc<Waiting>, ErrorData> {
         let caller = handler::caller(&context.extensions)?;
         self.shared.tasks.of(id, &caller.principal)

@@ -17,18 +17,23 @@ use super::bindings::Line;
 use super::meters::ToolMeters;
 use super::policy::PolicyText;
 use super::stored::Stored;
+use crate::witness::{Trouble, WitnessState};
 
 /// Media type that Prometheus expects.
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Values that are looked up for one scrape.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Scrape {
     pub(super) calls_in_flight: usize,
     pub(super) calls_waiting: usize,
+    /// Number of upstreams whose tools are not as they were approved.
+    pub(super) upstreams_changed: usize,
     pub(super) policy: PolicyText,
     /// `None` if the store did not answer.
     pub(super) stored: Option<Stored>,
+    /// Empty if none are configured.
+    pub(super) witnesses: Vec<WitnessState>,
 }
 
 type Tools = Vec<(Box<str>, Arc<ToolMeters>)>;
@@ -55,7 +60,9 @@ impl Metrics {
             scrape,
             refusals: self.refusals.counts().collect(),
             connections: self.connections.load(Ordering::Relaxed),
+            connections_failed: self.connections_failed(),
             spans_dropped: self.spans_dropped.load(Ordering::Relaxed),
+            copies_unread: self.copies_unread.get().copied(),
         }
     }
 }
@@ -118,7 +125,9 @@ struct ServerText {
     scrape: Scrape,
     refusals: Vec<(&'static str, u64)>,
     connections: i64,
+    connections_failed: u64,
     spans_dropped: u64,
+    copies_unread: Option<usize>,
 }
 
 impl Collector for ServerText {
@@ -146,11 +155,24 @@ impl Collector for ServerText {
             "Open connections",
             self.connections,
         )?;
+        let help = "Connections that the system did not let the server take";
+        let failed =
+            encoder.encode_descriptor("connections_failed", help, None, MetricType::Counter)?;
+        ConstCounter::new(self.connections_failed).encode(failed)?;
+        let help = "Upstreams whose definitions have changed and wait for an approval";
+        let changed = number(self.scrape.upstreams_changed);
+        gauge(&mut encoder, "upstreams_changed", help, changed)?;
         let help = "1 if the store answers, else 0";
         gauge(&mut encoder, "store_up", help, stored.is_some().into())?;
         if let Some(stored) = stored {
             stored.encode(&mut encoder)?;
         }
+        if let Some(unread) = self.copies_unread {
+            let help =
+                "Copies of the checkpoint that could not be compared with the log at the start";
+            gauge(&mut encoder, "log_copies_unread", help, number(unread))?;
+        }
+        witnesses(&self.scrape.witnesses, &mut encoder)?;
         let help = "Trace spans that were dropped because they could not be exported";
         let dropped =
             encoder.encode_descriptor("spans_dropped", help, None, MetricType::Counter)?;
@@ -159,6 +181,33 @@ impl Collector for ServerText {
             encoder.encode_descriptor("build", "Version of the program", None, MetricType::Info)?;
         Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]).encode(build)
     }
+}
+
+fn witnesses(states: &[WitnessState], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    if states.is_empty() {
+        return Ok(());
+    }
+    let help = "Records under the newest checkpoint that the witness has cosigned since the start";
+    let mut sizes = encoder.encode_descriptor("log_witness_size", help, None, MetricType::Gauge)?;
+    for state in states {
+        let labels = [("witness", &*state.name)];
+        ConstGauge::new(number(state.size)).encode(sizes.encode_family(&labels)?)?;
+    }
+    let help = "1 if the witness has cosigned another history of the log, else 0";
+    let mut forks =
+        encoder.encode_descriptor("log_witness_refuses", help, None, MetricType::Gauge)?;
+    for state in states {
+        let labels = [("witness", &*state.name)];
+        let refuses = matches!(state.trouble, Some(Trouble::Refuses(_)));
+        ConstGauge::new(i64::from(refuses)).encode(forks.encode_family(&labels)?)?;
+    }
+    let help = "Attempts to get a cosignature that failed";
+    let mut failures =
+        encoder.encode_descriptor("log_witness_failures", help, None, MetricType::Counter)?;
+    for state in states {
+        counter(&mut failures, &[("witness", &*state.name)], state.failures)?;
+    }
+    Ok(())
 }
 
 pub(super) fn gauge(

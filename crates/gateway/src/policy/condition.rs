@@ -115,6 +115,11 @@ impl Condition {
     }
 }
 
+/// Checks a JSON pointer against the arguments that a tool declares. What the declaration leaves open is not a mistake.
+pub(super) fn check_pointer(tool: &ToolSpec, pointer: &str) -> Result<(), String> {
+    check::pointer(tool, pointer)
+}
+
 impl PartialEq for Condition {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source

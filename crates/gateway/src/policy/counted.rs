@@ -1,4 +1,4 @@
-//! Conditions of limits and budgets: only calls for which they hold are counted.
+//! Conditions of limits and budgets: only calls for which they hold are counted. And the pointers of budgets to the amounts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use countersign::contract::ToolSpec;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use super::condition::{Condition, Wrong};
+use super::condition::{Condition, Wrong, check_pointer};
+use super::error::Guide;
 use super::file::PolicyFile;
 use super::place::RulePlace;
 use super::{Glob, PolicyError};
@@ -55,7 +56,49 @@ impl<'de> Deserialize<'de> for Written {
 
 /// The conditions of the limits and budgets of a policy.
 #[derive(Debug, Default)]
-pub(super) struct CountedConditions(Vec<CountedCondition>);
+pub(super) struct CountedConditions {
+    conditions: Vec<CountedCondition>,
+    pointers: Vec<CountedPointer>,
+}
+
+/// A pointer of a budget into the arguments.
+#[derive(Debug)]
+struct CountedPointer {
+    entry: String,
+    tools: Glob,
+    /// Tools whose calls an entry before this one has counted already.
+    taken: Vec<Glob>,
+    /// True if the entry has a condition, so that it need not count every call of its tools.
+    is_for_some: bool,
+    text: String,
+    place: RulePlace,
+}
+
+impl CountedPointer {
+    /// Checks the pointer against the tools. An entry for some calls has to fit one of them, another one all.
+    fn fit(&self, tools: &[&ToolSpec]) -> Result<(), PolicyError> {
+        let counts = |tool: &&&ToolSpec| {
+            let name = tool.name.as_str();
+            self.tools.matches(name) && !self.taken.iter().any(|glob| glob.matches(name))
+        };
+        let mut first = None;
+        for tool in tools.iter().filter(counts) {
+            match check_pointer(tool, &self.text) {
+                Ok(()) if self.is_for_some => return Ok(()),
+                Ok(()) => {}
+                Err(wrong) => {
+                    first.get_or_insert(wrong);
+                }
+            }
+        }
+        let Some(wrong) = first else { return Ok(()) };
+        let message = format!("{}: {wrong}", self.entry);
+        Err(self
+            .place
+            .mistake(&self.text, 0, message)
+            .see(Guide::Limits))
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct CountedCondition {
@@ -86,9 +129,23 @@ impl CountedConditions {
             let written: Vec<_> = rates.iter().map(|rate| rate.when.as_ref()).collect();
             gather(&mut found, &entry, Some(tools), &written, source)?;
         }
+        let mut pointers = Vec::new();
         for budget in file.budgets.iter() {
             let entry = format!("[[budgets]] {}", &*budget.name);
-            for spender in &budget.tools {
+            for (index, spender) in budget.tools.iter().enumerate() {
+                let before = budget.tools.iter().take(index);
+                let taken = before.filter(|other| other.when.is_none());
+                let taken: Vec<Glob> = taken.map(|other| other.tool.clone()).collect();
+                for pointer in std::iter::once(&spender.amount).chain(&spender.currency) {
+                    pointers.push(CountedPointer {
+                        entry: entry.clone(),
+                        tools: spender.tool.clone(),
+                        taken: taken.clone(),
+                        is_for_some: spender.when.is_some(),
+                        text: pointer.to_string(),
+                        place: RulePlace::of(source, pointer.written()),
+                    });
+                }
                 let written = spender.when.as_ref();
                 if let Some(written) = written {
                     found.push(counted(&entry, Some(&spender.tool), written, source)?);
@@ -101,12 +158,18 @@ impl CountedConditions {
                 "join conditions that say the same with ||",
             ));
         }
-        Ok(Self(found))
+        Ok(Self {
+            conditions: found,
+            pointers,
+        })
     }
 
-    /// Checks every condition against the tools that its limit or budget counts.
+    /// Checks every condition and every pointer against the tools that its limit or budget counts.
     pub(super) fn fit(&self, tools: &[&ToolSpec]) -> Result<(), PolicyError> {
-        for counted in &self.0 {
+        for pointer in &self.pointers {
+            pointer.fit(tools)?;
+        }
+        for counted in &self.conditions {
             let matched = tools.iter().copied().filter(|tool| {
                 let pattern = counted.tools.as_ref();
                 pattern.is_none_or(|pattern| pattern.matches(tool.name.as_str()))
@@ -135,7 +198,7 @@ fn gather(
             let place = written.map(|written| RulePlace::of(source, &written.text));
             let message = format!("{entry} has two limits with the same condition");
             return Err(match place {
-                Some(place) => PolicyError::at(place.line, 1, message),
+                Some(place) => PolicyError::at(place.line, 1, message).see(Guide::Limits),
                 None => PolicyError::of_file(
                     message,
                     "give each but one of them a condition: when = \"…\"",

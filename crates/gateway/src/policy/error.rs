@@ -14,6 +14,15 @@ pub struct PolicyError {
     pub hint: String,
 }
 
+/// Guide that a hint names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guide {
+    /// Rules and conditions.
+    Conditions,
+    /// Limits and budgets.
+    Limits,
+}
+
 impl PolicyError {
     /// Converts an error of the TOML parser.
     pub(super) fn of(text: &str, error: &toml::de::Error) -> Self {
@@ -39,6 +48,22 @@ impl PolicyError {
             column,
             message,
             hint: HINT.to_owned(),
+        }
+    }
+
+    /// Names the guide about the section that has the mistake.
+    pub(super) fn see(self, guide: Guide) -> Self {
+        let hint = match guide {
+            Guide::Conditions => {
+                "docs/conditions.md shows rules, and what their conditions may look at; `countersign tools NAME` shows the arguments of a tool"
+            }
+            Guide::Limits => {
+                "docs/limits.md shows limits and budgets; `countersign tools NAME` shows the arguments of a tool"
+            }
+        };
+        Self {
+            hint: hint.to_owned(),
+            ..self
         }
     }
 

@@ -45,6 +45,7 @@ use std::ops::Deref;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use toml::Spanned;
 
 use super::counted::Written;
 use super::file::Name;
@@ -299,12 +300,34 @@ impl CurrencyCode {
 
 /// A JSON Pointer (RFC 6901) below the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pointer(String);
+pub struct Pointer(Spanned<String>);
 
 impl Pointer {
-    fn new(text: &str) -> Option<Self> {
-        let is_fine = text.starts_with('/') && text.len() <= 256;
-        is_fine.then(|| Self(text.to_owned()))
+    /// The text, with its place in the file.
+    pub(super) fn written(&self) -> &Spanned<String> {
+        &self.0
+    }
+}
+
+impl Deref for Pointer {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.0.get_ref()
+    }
+}
+
+impl<'de> Deserialize<'de> for Pointer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Spanned::<String>::deserialize(deserializer)?;
+        if text.get_ref().starts_with('/') && text.get_ref().len() <= 256 {
+            return Ok(Self(text));
+        }
+        let text = text.get_ref();
+        let form = "a JSON Pointer such as /total/amount";
+        Err(D::Error::custom(format!(
+            "{text:?} is not a valid pointer: {form}"
+        )))
     }
 }
 
@@ -339,4 +362,3 @@ checked_text!(
     "a number above zero in quotes, such as 500.00"
 );
 checked_text!(CurrencyCode, "currency", "an ISO 4217 code such as USD");
-checked_text!(Pointer, "pointer", "a JSON Pointer such as /total/amount");

@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::PolicyError;
+use super::error::Guide;
 
 /// Lines of the entries of a policy, from 1; empty if there is no file.
 #[derive(Debug, Clone, Default)]
@@ -93,7 +94,7 @@ impl RulePlace {
             Some((line, column, false)) => (line, column),
             None => (self.line, 1),
         };
-        PolicyError::at(line, column, message)
+        PolicyError::at(line, column, message).see(Guide::Conditions)
     }
 }
 

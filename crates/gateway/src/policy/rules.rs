@@ -7,6 +7,7 @@ use countersign::authorize::{Conditions, Denial, Facts, Judgement, Outcome, Rule
 use countersign::contract::ToolSpec;
 
 use super::condition::{Condition, Failed};
+use super::error::Guide;
 use super::file::{CallRule, Mode, Then};
 use super::place::{Places, RulePlace};
 use super::{Glob, Period, PolicyError};
@@ -45,11 +46,11 @@ impl CallRules {
             let place = places.rules.get(index).cloned().unwrap_or_default();
             if ready.iter().any(|other| *other.name == *rule.name) {
                 let message = format!("there are two rules {:?}", &*rule.name);
-                return Err(PolicyError::at(place.line, 1, message));
+                return Err(PolicyError::at(place.line, 1, message).see(Guide::Conditions));
             }
             if rule.then == Then::Deny && rule.valid_for.is_some() {
                 let message = format!("the rule {:?} denies, and has valid_for", &*rule.name);
-                return Err(PolicyError::at(place.line, 1, message));
+                return Err(PolicyError::at(place.line, 1, message).see(Guide::Conditions));
             }
             let condition = match &rule.when {
                 None => None,

@@ -77,7 +77,8 @@ impl Pulse {
         for call in &past {
             let code = call.code.map_or("OK", ErrorCode::as_str);
             *counted.codes.entry(code).or_default() += call.count;
-            if let (Some(_), Some((tool, version))) = (call.code, &call.tool) {
+            let failed = call.code.filter(|code| !code.is_question());
+            if let (Some(_), Some((tool, version))) = (failed, &call.tool) {
                 let kind = (code, tool.as_str().into(), version.clone());
                 counted.failed(kind, call.count, call.between);
             }

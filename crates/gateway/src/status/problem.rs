@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{Status, View};
 use crate::gateway::Gateway;
 use crate::metrics::Stored;
+use crate::witness::Trouble;
 use crate::words::Say;
 
 /// A problem.
@@ -55,6 +56,7 @@ pub(super) fn found(
     for_everybody(gateway, stored, &mut problems);
     if view == View::Operator {
         for_operators(stored, status, &mut problems);
+        of_witnesses(gateway, &mut problems);
     }
     of_allowances(status, &mut problems);
     problems.found
@@ -154,6 +156,21 @@ fn of_store(stored: &Stored, problems: &mut Problems) {
             &Say::CallsInDoubt { count },
             &Say::SettleDoubts,
         );
+    }
+}
+
+/// Adds witnesses that have cosigned another history of the log.
+fn of_witnesses(gateway: &Gateway, problems: &mut Problems) {
+    let states = gateway.witnesses().map(|witnesses| witnesses.states());
+    for state in states.unwrap_or_default() {
+        match state.trouble {
+            Some(Trouble::Refuses(_)) => problems.add(
+                "witness_refuses",
+                &Say::WitnessRefuses { name: state.name },
+                &Say::FindNewestFolder,
+            ),
+            Some(Trouble::Silent(_)) | None => {}
+        }
     }
 }
 

@@ -71,6 +71,8 @@ countersign::contract::messages! {
         LogSaysWhy => "the server's log says why signing fails",
         ClockJumped { passage } => "{passage}; nothing that is past its time is removed",
         SetClock => "set the clock; if it is right, `countersign store trust-clock` says so",
+        WitnessRefuses { name } => "the witness {name} has cosigned another history of the log",
+        FindNewestFolder => "the data folder was put back, or a second copy of it was written to: start the newest folder",
         CallsInDoubt { count } => "calls in doubt, whose effect may or may not have happened: {count}",
         SettleDoubts => "`countersign claims list --state in_doubt` lists them, `countersign claims resolve` settles one",
         LimitReached { calls, of } => "the rate limit of {calls} calls for {of} is reached",

@@ -70,6 +70,8 @@ countersign::contract::translation! {
         LogSaysWhy => "签名失败的原因见服务器日志",
         ClockJumped { passage } => "{passage}；到期的内容不会被清除",
         SetClock => "请校准时钟；如果时钟正确，请用 `countersign store trust-clock` 确认",
+        WitnessRefuses { name } => "见证方 {name} 已联署该日志的另一段历史",
+        FindNewestFolder => "数据目录被还原为旧副本，或同一副本在两处写入：请启动最新的目录",
         CallsInDoubt { count } => "效果可能已经发生、尚无定论的调用：{count}",
         SettleDoubts => "用 `countersign claims` 列出这些调用，再逐个说明其效果是否已经发生",
         LimitReached { calls, of } => "{of} 的速率上限（{calls} 次调用）已用完",

@@ -1,11 +1,18 @@
 //! Limits and budgets with conditions: only calls for which they hold are counted.
 
+use std::sync::Arc;
+
+use countersign::Principal;
+use countersign::clock::ManualClock;
+use countersign::contract::{Actor, ActorType};
 use countersign_gateway::policy::Policy;
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_testkit::postgres::shared_postgres;
 use insta::assert_json_snapshot;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::world::{World, arguments, find, order};
+use crate::world::{START, World, arguments, find, order};
 
 /// An order of so many pieces, for so much.
 fn order_of(quantity: i64, amount: &str, currency: &str) -> Value {
@@ -15,11 +22,19 @@ fn order_of(quantity: i64, amount: &str, currency: &str) -> Value {
     order
 }
 
-/// Orders one call after the other; for each the name of the limit that refused it, or null.
+fn agent() -> Principal {
+    let actor = Actor {
+        kind: ActorType::Agent,
+        id: "bot".to_owned(),
+    };
+    Principal::new(actor, "ann")
+}
+
+/// An agent orders one call after the other; for each the name of the limit that refused it, or null.
 async fn refusals(world: &World, orders: impl IntoIterator<Item = Value>) -> Value {
     let mut refusals = Vec::new();
     for order in orders {
-        let reply = world.call("shop.order", &order).await;
+        let reply = world.call_as(agent(), "shop.order", &order).await;
         refusals.push(reply["error"]["details"]["limit"].clone());
     }
     refusals.into()
@@ -31,6 +46,7 @@ async fn a_limit_counts_the_calls_for_which_its_condition_holds() {
     for shared in ["false", "true"] {
         for (section, name) in [
             ("limits.user", "user"),
+            ("limits.agent", "agent"),
             ("limits.session", "session"),
             ("limits.tools.\"shop.order\"", "tool"),
         ] {
@@ -38,7 +54,9 @@ async fn a_limit_counts_the_calls_for_which_its_condition_holds() {
                 "[[{section}]]\ncalls = 1\nper = \"366d\"\nwhen = \"has(args.quantity) && args.quantity > 2\"\nshared = {shared}\n\
                  [[{section}]]\ncalls = 4\nper = \"366d\"\nshared = {shared}\n"
             ));
-            let orders = [3, 1, 3, 1, 1].map(|quantity| order_of(quantity, "1", "EUR"));
+            // Each costs something else: an agent's repeat would be the first answer again.
+            let orders = [(3, "1"), (1, "2"), (3, "3"), (1, "4"), (1, "5")];
+            let orders = orders.map(|(quantity, amount)| order_of(quantity, amount, "EUR"));
             let counted = refusals(&world, orders).await;
             // The third call was counted before its arguments were read, so the fifth is one too many.
             let expected = json!([null, null, name, null, name]);
@@ -146,6 +164,55 @@ async fn a_budget_counts_the_calls_for_which_its_condition_holds() {
     "#);
 }
 
+/// Two processes over one PostgreSQL database: calls at once never get more than a limit or a budget has, and calls for
+/// which the condition does not hold get all that they ask for.
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_share_what_conditions_count() {
+    let limit = |section: &str| {
+        format!(
+            "[{section}]\ncalls = 3\nper = \"366d\"\nshared = true\nwhen = \"has(args.quantity) && args.quantity > 2\"\n"
+        )
+    };
+    for policy in [
+        limit("limits.user"),
+        limit("limits.agent"),
+        limit("limits.session"),
+        limit("limits.tools.\"shop.order\""),
+        budgets(&[("large", "EUR", "when = \"args.quantity > 2\"")]),
+    ] {
+        let url = shared_postgres().fresh_database();
+        let text = format!("defaults = {{ unlisted = \"allow\" }}\n{policy}");
+        let open = async || {
+            let options = PostgresOptions::new(&url).connections_max(6);
+            let store = Arc::new(PostgresStore::open(options).await.unwrap());
+            let clock = Arc::new(ManualClock::starting_at(START.parse().unwrap()));
+            Arc::new(World::over(store, clock, &text))
+        };
+        let processes = [open().await, open().await];
+        let order = |n: usize, quantity: i64| {
+            let process = processes[n % 2].clone();
+            let order = order_of(quantity, &format!("30.{n:02}"), "EUR");
+            async move { process.call_as(agent(), "shop.order", &order).await["ok"] == true }
+        };
+        let mut calls = tokio::task::JoinSet::new();
+        for n in 0..24 {
+            let (quantity, is_large) = if n % 4 < 2 { (3, true) } else { (1, false) };
+            let order = order(n, quantity);
+            calls.spawn(async move { (is_large, order.await) });
+        }
+        let done = calls.join_all().await;
+        let ran = |large: bool| done.iter().filter(|it| **it == (large, true)).count();
+        assert_eq!(ran(false), 12, "{policy}");
+        assert!(ran(true) <= 3, "{policy}");
+        // A call that lost a race has given back what it had set aside, so the rest can be had.
+        for n in ran(true)..3 {
+            assert!(order(50 + n, 3).await, "{policy}");
+        }
+        assert!(!order(60, 3).await && !order(61, 3).await, "{policy}");
+        assert!(order(62, 1).await, "{policy}");
+    }
+}
+
 /// A condition is checked against the tools that it is for, with its place.
 #[test]
 fn mistakes_have_their_place_in_the_file() {
@@ -185,6 +252,91 @@ fn mistakes_have_their_place_in_the_file() {
       "line 4, column 8: invalid type: integer `7`, expected a string"
     ]
     "#);
+}
+
+/// A pointer of a budget that a tool does not declare is a mistake at its place: every call of the tool would be refused.
+#[test]
+fn a_pointer_that_no_tool_has_is_a_mistake() {
+    let told = |entries: &str| {
+        let text = format!(
+            "[[budgets]]\nname = \"b\"\nscope = \"user\"\nlimit = \"1\"\ncurrency = \"EUR\"\n{entries}"
+        );
+        let policy = Policy::parse(&text).unwrap();
+        policy.fits(&[&order(), &find()]).map_err(|error| {
+            assert!(error.hint.starts_with("docs/limits.md"), "{}", error.hint);
+            error.to_string()
+        })
+    };
+    let entry = |tools: &str, pointers: &str| {
+        format!("[[budgets.tools]]\nmatch = \"{tools}\"\n{pointers}\n")
+    };
+    let order = entry("shop.order", "amount = \"/total/amount\"");
+    let told = [
+        told(&order),
+        told(&entry("shop.order", "amount = \"/items/0/price\"")),
+        told(&entry("shop.order", "amount = \"/totl\"")),
+        told(&entry("shop.order", "amount = \"/price/x\"")),
+        told(&entry(
+            "shop.order",
+            "amount = \"/quantity\"\ncurrency = \"/curency\"",
+        )),
+        told(&entry("shop.*", "amount = \"/total/amount\"")),
+        // An entry for some calls has to fit one tool, and what an entry before it counts is no concern of it.
+        told(&entry(
+            "shop.*",
+            "amount = \"/total/amount\"\nwhen = \"has(args.total)\"",
+        )),
+        told(&format!("{order}{}", entry("shop.o*", "amount = \"/x\""))),
+        told(&entry("else.*", "amount = \"/x\"")),
+    ];
+    assert_json_snapshot!(told, @r#"
+    [
+      {
+        "Ok": null
+      },
+      {
+        "Ok": null
+      },
+      {
+        "Err": "line 8, column 11: [[budgets]] b: shop.order has no /totl: there is no \"totl\", but currency, items, note, price, quantity, rush, total"
+      },
+      {
+        "Err": "line 8, column 11: [[budgets]] b: shop.order has no /price/x: there is no \"x\""
+      },
+      {
+        "Err": "line 9, column 13: [[budgets]] b: shop.order has no /curency: there is no \"curency\", but currency, items, note, price, quantity, rush, total"
+      },
+      {
+        "Err": "line 8, column 11: [[budgets]] b: shop.find has no /total/amount: there is no \"total\", but query"
+      },
+      {
+        "Ok": null
+      },
+      {
+        "Ok": null
+      },
+      {
+        "Ok": null
+      }
+    ]
+    "#);
+}
+
+/// The hint of a mistake in a condition names the guide about conditions.
+#[test]
+fn a_hint_names_the_guide_of_its_section() {
+    let rule = |when: &str| {
+        format!(
+            "[[rules]]\nname = \"a\"\nmatch = \"shop.order\"\nwhen = \"{when}\"\nthen = \"deny\"\n"
+        )
+    };
+    let broken = Policy::parse(&rule("args.total >")).unwrap_err();
+    let policy = Policy::parse(&rule("args.totl == 1")).unwrap();
+    let unknown = policy.fits(&[&order()]).unwrap_err();
+    let twice = Policy::parse(&format!("{0}{0}", rule("true"))).unwrap_err();
+    for error in [broken, unknown, twice] {
+        assert!(error.hint.starts_with("docs/conditions.md"), "{error:?}");
+    }
 }
 
 /// The policy as a table of a larger file.

@@ -101,6 +101,9 @@ pub(crate) fn catalog() -> Catalog {
     builder.dyn_tool(Arc::new(Echo(find()))).build().unwrap()
 }
 
+/// A Monday.
+pub(crate) const START: &str = "2026-11-16T12:00:00Z";
+
 pub(crate) struct World {
     pub(crate) executor: Executor,
     store: Arc<dyn Store>,
@@ -108,19 +111,23 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Everything is allowed, except for these rules. It is a Monday.
+    /// Everything is allowed, except for these rules.
     pub(crate) fn new(rules: &str) -> Self {
         Self::with_policy(&format!("defaults = {{ unlisted = \"allow\" }}\n{rules}"))
     }
 
     pub(crate) fn with_policy(text: &str) -> Self {
+        let clock = Arc::new(ManualClock::starting_at(START.parse().unwrap()));
+        let store = MemoryStore::with_clock(clock.clone()).keeping_log();
+        Self::over(Arc::new(store), clock, text)
+    }
+
+    /// A process over a store.
+    pub(crate) fn over(store: Arc<dyn Store>, clock: Arc<ManualClock>, text: &str) -> Self {
         let policy = LivePolicy::fixed(Policy::parse(text).unwrap());
         let catalog = catalog();
         policy.check_against(&catalog).unwrap();
-        let start = "2026-11-16T12:00:00Z".parse().unwrap();
-        let clock = Arc::new(ManualClock::starting_at(start));
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
         let kms = Arc::new(MasterKey::from_bytes(&[7; 32]));
         let vault = Arc::new(Vault::new(store.clone(), kms, clock.clone(), ids.clone()));
         let executor = policy

@@ -135,6 +135,7 @@ async fn refused_requests_are_counted_apart() {
     for gauge in [
         "calls_in_flight",
         "connections",
+        "upstreams_changed",
         "store_up",
         "log_tree_size",
         "build_info",

@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::installation::installation;
 use super::tip::head;
 use super::values::unsigned;
-use super::{Dump, SqliteOptions, SqliteStore, connection};
+use super::{Dump, SqliteOptions, SqliteStore, connection, content};
 use crate::transfer::{CopyError, Source as _, Verified};
 
 /// Pages that one step copies.
@@ -227,7 +227,7 @@ fn copy(
     file.sync_all().map_err(about)
 }
 
-/// Completes the copy: one file without a write-ahead log beside it, and marked.
+/// Completes the copy: one file without a write-ahead log beside it, and marked, with a digest of its content.
 fn finish(path: &Path, mark: Mark) -> Result<(), BackupError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(not_copied)?;
@@ -235,13 +235,22 @@ fn finish(path: &Path, mark: Mark) -> Result<(), BackupError> {
         .pragma_update(None, "journal_mode", "DELETE")
         .map_err(not_copied)?;
     if mark == Mark::AsItWas {
-        return Ok(());
+        return content::remove(&connection).map_err(not_copied);
     }
     let marked = connection.execute("UPDATE installation SET is_copy = 1", []);
     if marked.map_err(not_copied)? == 0 {
         return Err(BackupError::NoInstallation);
     }
-    Ok(())
+    content::write(&connection).map_err(not_copied)
+}
+
+/// Refuses a file that is not as it was when its digest was written.
+pub(super) fn check_content(connection: &Connection) -> Result<(), BackupError> {
+    if content::fits(connection).map_err(not_copied)? {
+        return Ok(());
+    }
+    let what = "its content does not fit the digest that it carries".to_owned();
+    Err(BackupError::Damaged { what })
 }
 
 /// Reads everything back: the pages, the rows, the tree over the records, and the signature under it.
@@ -288,6 +297,7 @@ fn opened(path: &Path, options: &SqliteOptions) -> Result<(BackupReport, Dump), 
     if found != "ok" {
         return Err(BackupError::Damaged { what: found });
     }
+    check_content(&connection)?;
     let installed = installation(&connection).map_err(not_copied)?;
     let installed = installed.ok_or(BackupError::NoInstallation)?;
     let (size, root) = head(&connection).map_err(Error::from)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use countersign::ledger::{DocumentKey, DocumentWrite, Entry, Error};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
 
-use super::backup::{BackupError, BackupProgress, Mark, copy_told};
+use super::backup::{BackupError, BackupProgress, Mark, check_content, copy_told};
 use super::documents::{self, decoded};
 use super::failure::Failure;
 use super::log::entry::{Sealed, keep};
@@ -90,6 +90,7 @@ impl SqliteStore {
             let what = "it holds no store".to_owned();
             return Err(BackupError::Damaged { what });
         }
+        check_content(&opened)?;
         copy_told(opened, to, Mark::AsItWas, progress).await
     }
 }

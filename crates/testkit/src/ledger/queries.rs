@@ -23,7 +23,7 @@ pub(super) async fn records_are_found_by_every_column(fresh: &Fresh) -> Checked 
     let of = |text: &str| Some(text.to_owned());
     let conflict = Some(ErrorCode::Conflict);
     // The entries by their number, newest first.
-    let cases: [(LogQuery, &[usize]); 14] = [
+    let cases: [(LogQuery, &[usize]); 16] = [
         (asking(|_| {}), &[5, 4, 3, 2, 1, 0]),
         (asking(|query| query.limit = 2), &[5, 4]),
         (asking(|query| query.user_id = of("u_1")), &[4, 2, 1, 0]),
@@ -34,6 +34,16 @@ pub(super) async fn records_are_found_by_every_column(fresh: &Fresh) -> Checked 
         (asking(|query| query.kind = Some(RecordKind::Config)), &[5]),
         (
             asking(|query| query.request_id = Some(request_id("req_9"))),
+            &[4],
+        ),
+        (
+            asking(|query| {
+                query.request_ids = ["req_9", "req_1", "req_8"].map(request_id).to_vec();
+            }),
+            &[4, 3, 2, 1, 0],
+        ),
+        (
+            asking(|query| query.request_ids = ["req_8", "req_9"].map(request_id).to_vec()),
             &[4],
         ),
         (asking(|query| query.since = at(2)), &[5, 4, 3, 2]),

@@ -2,7 +2,6 @@
 
 use countersign::CallContext;
 use countersign::realm::realm_name;
-use countersign_contract::ActorType;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -64,11 +63,7 @@ pub(crate) fn sign(
     of: Request<'_>,
 ) -> Result<String, jsonwebtoken::errors::Error> {
     let request = ctx.request();
-    let kind = match request.actor.kind {
-        ActorType::User => "user",
-        ActorType::Agent => "agent",
-        ActorType::System => "system",
-    };
+    let kind = request.actor.kind.as_str();
     let now = ctx.now().as_second();
     // A call without a deadline still must not leave a token that is good for ever.
     let exp = ctx

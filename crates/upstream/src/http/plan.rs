@@ -377,9 +377,9 @@ pub(super) fn pointer(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A text that a header can have.
+/// A text that a header can have: no control characters, and no spaces around it, which are no part of a header's value.
 fn header_text(name: &str, text: String) -> Result<String, ToolError> {
-    if text.chars().any(char::is_control) {
+    if text.chars().any(char::is_control) || text.starts_with(' ') || text.ends_with(' ') {
         let argument = name.to_owned();
         let message = Say::NotInHeader { argument };
         return Err(ToolError::new(ErrorCode::InvalidArgument, message)

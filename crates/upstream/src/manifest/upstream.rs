@@ -313,6 +313,14 @@ impl Default for Breaker {
 }
 
 impl Upstream {
+    /// True if the address is under `.invalid`, which no name server knows (RFC 2606): the importer writes one if a document names no
+    /// server that can be used.
+    pub fn has_placeholder(&self) -> bool {
+        let url = url::Url::parse(&self.base_url).ok();
+        let host = url.as_ref().and_then(url::Url::host_str);
+        host.is_some_and(|host| host == "invalid" || host.ends_with(".invalid"))
+    }
+
     /// An HTTP service at this address; everything else has its default.
     pub fn http(name: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {

@@ -26,9 +26,11 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, timeout};
 
+use super::alone::Alone;
 use super::child::{Child, Lines, Program};
 use super::client::{Client, Secrets, Sinks, Updates};
 use super::definition::Definition;
+use super::server::Approved;
 use super::talk::{self, Talks};
 use super::trouble::Trouble;
 use super::wire::Wire;
@@ -45,6 +47,8 @@ pub(super) struct Connection {
     /// The longest line of a child, and true if there was a longer one.
     line: (usize, Arc<AtomicBool>),
     wire: Option<Wire>,
+    /// The way of calls that stand alone, to a server of the newest era over HTTP.
+    alone: Option<Alone>,
     child: Mutex<Option<Child>>,
     /// Calls that are on their way.
     calls: AtomicUsize,
@@ -125,7 +129,7 @@ impl Connection {
             running = connected.await.ok();
         }
         if let Some(running) = running {
-            return Ok(Self::of(running, own, Some(wire), None, Self::no_lines()));
+            return Ok(Self::of(running, own, Some(wire), None, Self::no_lines()).at(url));
         }
         let connected = client.clone().serve_with_lifecycle(transport(), newest());
         let running = match connected.await {
@@ -135,7 +139,7 @@ impl Connection {
             }
             other => other?,
         };
-        Ok(Self::of(running, own, Some(wire), None, Self::no_lines()))
+        Ok(Self::of(running, own, Some(wire), None, Self::no_lines()).at(url))
     }
 
     /// Starts a child and connects to it, in the newest era that it knows. `own` is a variable of the user's own.
@@ -209,6 +213,7 @@ impl Connection {
             secrets: client.secrets,
             line,
             wire,
+            alone: None,
             child: Mutex::new(child),
             calls: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
@@ -216,12 +221,25 @@ impl Connection {
         }
     }
 
+    /// The same connection, with the way of calls that stand alone, if the server knows them.
+    fn at(self, url: &str) -> Self {
+        let wire = self.wire.clone().filter(|_| self.is_of_newest_era());
+        Self {
+            alone: wire.map(|wire| Alone::new(wire, url)),
+            ..self
+        }
+    }
+
+    fn is_of_newest_era(&self) -> bool {
+        let info = self.peer.peer_info();
+        info.is_some_and(|own| !own.protocol_version.has_initialize())
+    }
+
     /// The HTTP client, for a connection that has one.
     pub(super) fn wire(&self) -> Option<&Wire> {
         self.wire.as_ref()
     }
 
-    /// The secrets that the server knows from us: nothing that it says repeats them.
     /// Has the server list its tools over this connection.
     pub(super) async fn look(&self) -> Result<(), Trouble> {
         let listed = self.list().await?;
@@ -245,6 +263,7 @@ impl Connection {
         listed.get(tool).is_some_and(|own| own != digest)
     }
 
+    /// The secrets that the server knows from us: nothing that it says repeats them.
     pub(super) fn set_secrets(&self, secrets: &[Secret]) {
         self.secrets.set(secrets);
     }
@@ -362,17 +381,22 @@ impl Connection {
     pub(super) async fn call(
         &self,
         ctx: &CallContext,
-        tool: &str,
+        approved: &Approved,
         arguments: JsonObject,
         meta: JsonObject,
         limit: Duration,
     ) -> Result<CallToolResult, Trouble> {
         let _use = self.in_use();
+        let tool = &approved.definition.name;
         let dialogue = ctx.extension::<Arc<Dialogue>>().cloned();
         let _seat = self.talks.enter(dialogue.clone());
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let meta = self.told(meta, dialogue.as_deref());
-        let rounds = self.rounds(ctx, params, meta, dialogue.as_deref());
+        let alone = self
+            .alone
+            .as_ref()
+            .filter(|_| !approved.travels_in_headers && Alone::suffices(ctx, dialogue.as_deref()));
+        let rounds = self.rounds(ctx, params, meta, (alone, dialogue.as_deref()));
         let answer = timeout(limit, rounds).await.unwrap_or(Err(Trouble::Late));
         match answer {
             Err(Trouble::Lost(_)) if self.line.1.load(Ordering::Acquire) => {
@@ -384,8 +408,7 @@ impl Connection {
 
     /// Adds the caller's abilities to the metadata of a request, for a server of the newest era.
     pub(super) fn told(&self, mut meta: JsonObject, dialogue: Option<&Dialogue>) -> JsonObject {
-        let info = self.peer.peer_info();
-        if info.is_some_and(|own| !own.protocol_version.has_initialize()) {
+        if self.is_of_newest_era() {
             meta.insert(ABILITIES.to_owned(), talk::abilities(dialogue));
             if let Some(level) = dialogue.and_then(Dialogue::log_level) {
                 meta.insert(LOG_LEVEL.to_owned(), level.into());
@@ -400,7 +423,7 @@ impl Connection {
         ctx: &CallContext,
         mut params: CallToolRequestParams,
         meta: JsonObject,
-        dialogue: Option<&Dialogue>,
+        (alone, dialogue): (Option<&Alone>, Option<&Dialogue>),
     ) -> Result<CallToolResult, Trouble> {
         let mut answers = dialogue.and_then(|own| own.answers().cloned());
         for _ in 0..ROUNDS_MAX {
@@ -408,10 +431,14 @@ impl Connection {
                 params.input_responses = Some(responses);
                 params.request_state = state;
             }
-            let asked = match self
-                .once(ctx, params.clone(), meta.clone(), dialogue)
-                .await?
-            {
+            let answer = match alone {
+                Some(alone) => alone.call(params.clone(), meta.clone()).await?,
+                None => self.once(ctx, params.clone(), meta.clone()).await?,
+            };
+            if let (Err(error), Some(dialogue)) = (&answer, dialogue) {
+                leave_refusal(error, dialogue, &self.secrets());
+            }
+            let asked = match answer? {
                 ServerResult::CallToolResult(result) => return Ok(result),
                 ServerResult::InputRequiredResult(asked) => self.questions(asked),
                 _ => return Err(Trouble::NotAnAnswer("no result of a tool".to_owned())),
@@ -427,14 +454,13 @@ impl Connection {
         Err(Trouble::Asks)
     }
 
-    /// One request and its answer.
+    /// One request over the connection, and its answer.
     async fn once(
         &self,
         ctx: &CallContext,
         params: CallToolRequestParams,
         meta: JsonObject,
-        dialogue: Option<&Dialogue>,
-    ) -> Result<ServerResult, Trouble> {
+    ) -> Result<Result<ServerResult, ServiceError>, Trouble> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let meta = RequestMetaObject(MetaObject(meta));
         let options = PeerRequestOptions::no_options().with_meta(meta);
@@ -453,11 +479,7 @@ impl Connection {
             token: handle.progress_token.clone(),
             handle: Some(handle),
         };
-        let answer = call.answer(ctx, &mut reported).await?;
-        if let (Err(error), Some(dialogue)) = (&answer, dialogue) {
-            leave_refusal(error, dialogue, &self.secrets());
-        }
-        Ok(answer?)
+        call.answer(ctx, &mut reported).await
     }
 
     fn in_use(&self) -> InUse<'_> {

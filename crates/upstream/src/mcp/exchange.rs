@@ -123,7 +123,7 @@ impl Server {
             }
             let (arguments, meta) = (sending.arguments.clone(), sending.meta.clone());
             let limit = limit.min(TIMER_MAX);
-            let call = connection.call(sending.ctx, tool, arguments, meta, limit);
+            let call = connection.call(sending.ctx, approved, arguments, meta, limit);
             Ok(call.await?)
         };
         let answer: Result<_, NoConnection> = answer.await;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use countersign::ToolError;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 use countersign_contract::Digest;
+use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio::time::{Instant, timeout};
 
@@ -391,6 +392,8 @@ pub(super) struct Approved {
     pub(super) name: String,
     pub(super) definition: Definition,
     pub(super) digest: Digest,
+    /// True if a call shows some of its arguments in headers, too, or has a name that has to be encoded for one.
+    pub(super) travels_in_headers: bool,
 }
 
 impl Approved {
@@ -398,8 +401,27 @@ impl Approved {
         Self {
             name: name.into(),
             digest: definition.digest(),
+            travels_in_headers: travels_in_headers(definition),
             definition: definition.clone(),
         }
+    }
+}
+
+fn travels_in_headers(definition: &Definition) -> bool {
+    let is_plain = definition.name.bytes().all(|byte| byte.is_ascii_graphic());
+    !is_plain
+        || definition.name.starts_with("=?")
+        || definition.input_schema.values().any(names_a_header)
+}
+
+/// True if a schema, or one inside it, has an argument that travels in a header.
+fn names_a_header(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, inner)| name == "x-mcp-header" || names_a_header(inner)),
+        Value::Array(items) => items.iter().any(names_a_header),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

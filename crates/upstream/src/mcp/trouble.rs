@@ -7,7 +7,7 @@ use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-use super::wire::WireError;
+use super::wire::{Failed, WireError};
 use crate::manifest::Secret;
 use crate::scrub;
 
@@ -158,27 +158,33 @@ impl From<ClientInitializeError> for Trouble {
 }
 
 fn of_transport(error: &DynamicTransportError) -> Trouble {
-    let Some(error) = error.error.downcast_ref::<StreamableHttpError<WireError>>() else {
-        return Trouble::Lost(error.error.to_string());
-    };
-    match error {
-        StreamableHttpError::Client(own) => match own {
-            WireError::Unreachable(why) => Trouble::NoConnection(why.to_string()),
-            WireError::Forbidden(why) => Trouble::Forbidden(why.to_string()),
-            WireError::Unwritable => Trouble::NoConnection(own.to_string()),
-            WireError::Refused(status) => Trouble::Credential(*status),
-            WireError::TooLarge(most) => Trouble::TooLarge(*most),
-            WireError::Lost(why) if why.is_timeout() => Trouble::Late,
-            WireError::Lost(why) => Trouble::Lost(why.to_string()),
-        },
-        StreamableHttpError::HttpStatus(own) => {
-            let wait = own.retry_after.as_deref();
-            let wait = wait.and_then(|text| text.trim().parse().ok());
-            Trouble::Status(own.status, wait.map(Duration::from_secs))
+    match error.error.downcast_ref::<Failed>() {
+        Some(error) => Trouble::from(error),
+        None => Trouble::Lost(error.error.to_string()),
+    }
+}
+
+impl From<&Failed> for Trouble {
+    fn from(error: &Failed) -> Self {
+        match error {
+            StreamableHttpError::Client(own) => match own {
+                WireError::Unreachable(why) => Self::NoConnection(why.to_string()),
+                WireError::Forbidden(why) => Self::Forbidden(why.to_string()),
+                WireError::Unwritable => Self::NoConnection(own.to_string()),
+                WireError::Refused(status) => Self::Credential(*status),
+                WireError::TooLarge(most) => Self::TooLarge(*most),
+                WireError::Lost(why) if why.is_timeout() => Self::Late,
+                WireError::Lost(why) => Self::Lost(why.to_string()),
+            },
+            StreamableHttpError::HttpStatus(own) => {
+                let wait = own.retry_after.as_deref();
+                let wait = wait.and_then(|text| text.trim().parse().ok());
+                Self::Status(own.status, wait.map(Duration::from_secs))
+            }
+            // `rmcp` has begun another session and has sent the request once more.
+            StreamableHttpError::SessionExpired => Self::NoSession,
+            StreamableHttpError::Deserialize(why) => Self::NotAnAnswer(why.to_string()),
+            other => Self::Lost(other.to_string()),
         }
-        // `rmcp` has begun another session and has sent the request once more.
-        StreamableHttpError::SessionExpired => Trouble::NoSession,
-        StreamableHttpError::Deserialize(why) => Trouble::NotAnAnswer(why.to_string()),
-        other => Trouble::Lost(other.to_string()),
     }
 }

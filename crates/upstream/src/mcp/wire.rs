@@ -16,6 +16,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
+use super::trouble::Trouble;
 use crate::http::auth::Credentials;
 use crate::http::guard::Refused;
 
@@ -54,10 +55,11 @@ pub(super) enum WireError {
     Unwritable,
 }
 
-type Failed = StreamableHttpError<WireError>;
+pub(super) type Failed = StreamableHttpError<WireError>;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
+const BOTH: &str = "application/json, text/event-stream";
 const SESSION: &str = "mcp-session-id";
 
 impl Wire {
@@ -91,7 +93,7 @@ impl Wire {
         method: reqwest::Method,
         uri: &str,
         session: Option<&str>,
-        protocol: HashMap<HeaderName, HeaderValue>,
+        protocol: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
     ) -> Result<reqwest::RequestBuilder, Failed> {
         let own = self
             .credentials
@@ -123,6 +125,44 @@ impl Wire {
         Ok(request)
     }
 
+    /// Sends a request that stands alone. The caller reads the answer.
+    pub(super) async fn ask(
+        &self,
+        uri: &str,
+        body: Vec<u8>,
+        protocol: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
+        trace: [(&'static str, Option<String>); 2],
+    ) -> Result<Answered, Failed> {
+        let mut request = self.request(reqwest::Method::POST, uri, None, protocol)?;
+        request = request.header("accept", BOTH).header("content-type", JSON);
+        for (name, value) in trace {
+            if let Some(value) = value.filter(|_| self.send_context) {
+                request = request.header(name, value);
+            }
+        }
+        let response = request.body(body).send().await.map_err(failed)?;
+        let status = response.status();
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(Failed::Client(WireError::Refused(status.as_u16())));
+        }
+        if status.is_success() && is_of(&response, EVENTS) {
+            return Ok(Answered::Events(self.events(response)));
+        }
+        let error = status_error(&response);
+        let body = self.body(response).await;
+        if status.is_success() {
+            return Ok(Answered::Text(body?));
+        }
+        // An error of the protocol is the answer, whatever the status is.
+        let body = body.unwrap_or_default();
+        match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+            Ok(ServerJsonRpcMessage::Error(_)) if status != StatusCode::TOO_MANY_REQUESTS => {
+                Ok(Answered::Text(body))
+            }
+            _ => Err(error.into()),
+        }
+    }
+
     async fn post(
         &self,
         uri: &str,
@@ -131,7 +171,7 @@ impl Wire {
         protocol: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let mut request = self.request(reqwest::Method::POST, uri, session, protocol)?;
-        request = request.header("accept", format!("{JSON}, {EVENTS}"));
+        request = request.header("accept", BOTH);
         if self.send_context
             && let ClientJsonRpcMessage::Request(own) = message
         {
@@ -255,6 +295,54 @@ impl Wire {
         let bounded = bounded(response.bytes_stream(), self.bytes_max);
         SseStream::from_bytes_stream(bounded).boxed()
     }
+}
+
+/// The answer to a request that stands alone.
+pub(super) enum Answered {
+    /// One message.
+    Text(Vec<u8>),
+    /// Messages, of which one is the answer.
+    Events(BoxStream<'static, Result<Sse, SseError>>),
+}
+
+impl Answered {
+    /// Reads messages until one of them is the answer.
+    pub(super) async fn read<T>(
+        self,
+        mut answer: impl FnMut(&[u8]) -> Option<Result<T, Trouble>>,
+    ) -> Result<T, Trouble> {
+        let none = || Trouble::NotAnAnswer("no answer to what was asked".to_owned());
+        let mut events = match self {
+            Self::Text(text) => return answer(&text).unwrap_or_else(|| Err(none())),
+            Self::Events(events) => events,
+        };
+        while let Some(event) = events.next().await {
+            let event = event.map_err(|error| of_events(&error))?;
+            let text = event.data.unwrap_or_default();
+            // An event without data keeps the stream open.
+            let given = (!text.is_empty())
+                .then(|| answer(text.as_bytes()))
+                .flatten();
+            if let Some(given) = given {
+                return given;
+            }
+        }
+        Err(Trouble::Lost(
+            "the stream ended before its answer".to_owned(),
+        ))
+    }
+}
+
+/// The failure of a stream of events.
+fn of_events(error: &SseError) -> Trouble {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(at) = cause {
+        if let Some(WireError::TooLarge(most)) = at.downcast_ref() {
+            return Trouble::TooLarge(*most);
+        }
+        cause = at.source();
+    }
+    Trouble::Lost(error.to_string())
 }
 
 /// A stream of events, none of which is longer than the bound.

@@ -8,7 +8,7 @@ countersign_contract::messages! {
         OwnedName { argument, name } => "the argument {argument:?} would send {name:?}, which is set by the operator and cannot be sent",
         LeaveOut { name } => "leave {name:?} out, and send the call again",
         NotInPath { argument } => "the argument {argument:?} is part of the path: it cannot be missing or empty, or have a segment \".\" or \"..\"",
-        NotInHeader { argument } => "the argument {argument:?} is sent as a header and cannot have line breaks or control characters",
+        NotInHeader { argument } => "the argument {argument:?} is sent as a header and cannot have line breaks, control characters or spaces around it",
         NotBase64 { argument } => "the argument {argument:?} is not base64",
         NotAFilter { why } => "the filter cannot be used: {why}",
         CorrectArguments => "correct the arguments as the upstream says in details",

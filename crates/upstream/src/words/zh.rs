@@ -9,7 +9,7 @@ countersign_contract::translation! {
         OwnedName { argument, name } => "参数 {argument:?} 会发送 {name:?}，而它由运维人员设定，不能发送",
         LeaveOut { name } => "去掉 {name:?} 后再次调用",
         NotInPath { argument } => "参数 {argument:?} 是路径的一部分：不能缺少或为空，也不能含有 \".\" 或 \"..\" 这样的路径段",
-        NotInHeader { argument } => "参数 {argument:?} 作为请求头发送，不能有换行或控制字符",
+        NotInHeader { argument } => "参数 {argument:?} 作为请求头发送，不能有换行、控制字符，首尾也不能有空格",
         NotBase64 { argument } => "参数 {argument:?} 不是 base64",
         NotAFilter { why } => "过滤器无法使用：{why}",
         CorrectArguments => "请按 details 中上游的说明更正参数",

@@ -137,6 +137,7 @@ async fn nothing_is_sent_for_arguments_that_do_not_fit() {
         ("svc.all", r#"{"id": ".."}"#),
         ("svc.all", r#"{"id": ""}"#),
         ("svc.all", r#"{"id": "x", "h": "a\r\nX-Evil: 1"}"#),
+        ("svc.all", r#"{"id": "x", "h": "a "}"#),
         ("svc.upload", r#"{"file": "not base64!"}"#),
     ] {
         lines.push(told(&world.call(tool, arguments).await));
@@ -148,7 +149,8 @@ async fn nothing_is_sent_for_arguments_that_do_not_fit() {
     INVALID_ARGUMENT: unknown argument "on_behalf_of": allowed are amount, c, deep, h, id, list, nested, q [final  ]
     INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing or empty, or have a segment "." or ".." [final  ]
     INVALID_ARGUMENT: the argument "id" is part of the path: it cannot be missing or empty, or have a segment "." or ".." [final  ]
-    INVALID_ARGUMENT: the argument "h" is sent as a header and cannot have line breaks or control characters [final  ]
+    INVALID_ARGUMENT: the argument "h" is sent as a header and cannot have line breaks, control characters or spaces around it [final  ]
+    INVALID_ARGUMENT: the argument "h" is sent as a header and cannot have line breaks, control characters or spaces around it [final  ]
     INVALID_ARGUMENT: the argument "file" is not base64 [final  ]
     "#);
     assert_eq!(service.seen().len(), 0);

@@ -50,6 +50,7 @@ async fn servers_of_the_usual_libraries_are_called() {
             "fast.greet",
             "fast.steps",
             "ts.add",
+            "ts.ask",
             "ts.fail",
             "ts.greet",
             "ts.steps"

@@ -48,4 +48,17 @@ server.registerTool(
   },
 );
 
+let runs = 0;
+
+server.registerTool(
+  "ask",
+  { description: "Asks the user for a name, and answers with what was said.", inputSchema: { question: z.string() } },
+  async ({ question }) => {
+    runs += 1;
+    const requestedSchema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+    const { action, content } = await server.server.elicitInput({ message: question, requestedSchema });
+    return { content: [{ type: "text", text: `run ${runs}: ${action} ${content?.name ?? ""}` }] };
+  },
+);
+
 await server.connect(new StdioServerTransport());

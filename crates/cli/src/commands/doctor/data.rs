@@ -3,10 +3,12 @@
 use countersign::ledger::{ClaimQuery, ClaimState, LogQuery};
 use countersign_config::sections::Keys;
 use countersign_evidence::checkpoint::Checkpoint;
+use countersign_gateway::witness::Trouble;
 use jiff::SignedDuration;
 
 use super::{Found, Points, Standing};
 use crate::commands::counted;
+use crate::copies::{self, Outcome};
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::journal::CHECKPOINT;
@@ -48,6 +50,8 @@ pub(super) fn store(place: &Place, points: &mut Points) {
     points.check("removals", removals(place));
     points.check("log", log(place));
     points.check("signing", signing(place));
+    copies(place, points);
+    witnesses(place, points);
     points.check("in doubt", in_doubt(place));
 }
 
@@ -185,6 +189,49 @@ fn log(place: &Place) -> Result<Found, Failure> {
     } else {
         Found::ok(found)
     })
+}
+
+/// Compares the log with the copies of its checkpoint.
+fn copies(place: &Place, points: &mut Points) {
+    let compared = match copies::compare(place) {
+        Ok(compared) => compared,
+        Err(failure) => return points.add("copies", failure.into()),
+    };
+    for copy in compared {
+        let name = &copy.name;
+        let found = match copy.outcome {
+            Outcome::Continued(size) => {
+                Found::ok(format!("{name}: the log continues its {size} records"))
+            }
+            Outcome::Unread(reason) => {
+                Found::note(format!("{name}: not compared: {reason}"), copies::UNREAD)
+            }
+            Outcome::Contradicted(error) => {
+                Found::wrong(format!("{name}: {error}"), copies::CONTRADICTED)
+            }
+        };
+        points.add("copy", found);
+    }
+}
+
+/// Shows the state of the witnesses. Only a server asks them, so without one there is none.
+fn witnesses(place: &Place, points: &mut Points) {
+    let served = place.served.as_ref();
+    let states = served.and_then(|served| Some(served.gateway.witnesses()?.states()));
+    for state in states.unwrap_or_default() {
+        let (name, size) = (&state.name, state.size);
+        let found = match &state.trouble {
+            None => Found::ok(format!("{name}: {size} records cosigned")),
+            Some(trouble @ Trouble::Silent(_)) => Found::note(
+                format!("{name}: {size} records cosigned: {trouble}"),
+                "start the witness, and let it follow this log; the server asks it again",
+            ),
+            Some(trouble @ Trouble::Refuses(_)) => {
+                Found::wrong(format!("{name}: {trouble}"), copies::CONTRADICTED)
+            }
+        };
+        points.add("witness", found);
+    }
 }
 
 /// Checks that everything in the tree is under a signed checkpoint.

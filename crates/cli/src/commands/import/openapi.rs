@@ -82,6 +82,7 @@ impl Openapi {
             only: self.only.clone(),
             skip: self.skip.clone(),
             names: old.as_ref().map(diff::names).unwrap_or_default(),
+            kept: kept.to_vec(),
         };
         let bar = terminal.spinner("importing operations");
         let import = openapi::import(&document.text, &options);

@@ -16,7 +16,7 @@ use crate::backend::StoreName;
 use crate::config::secret;
 use crate::failure::Failure;
 use crate::rules::RuleOptions;
-use crate::{keys, notify, policy, sign_in};
+use crate::{keys, notify, policy, sign_in, witnesses};
 
 /// Looks at all of it.
 pub(super) fn look(loaded: &Loaded, tools: &[Arc<Entry>], findings: &mut Findings) {
@@ -33,6 +33,9 @@ pub(super) fn look(loaded: &Loaded, tools: &[Arc<Entry>], findings: &mut Finding
         findings.error(loaded.mistake("telemetry.log", error.to_string()));
     }
     if let Err(mistakes) = notify::targets(loaded) {
+        findings.errors(mistakes);
+    }
+    if let Err(mistakes) = witnesses::configured(loaded) {
         findings.errors(mistakes);
     }
     if !config.notify.is_empty() && config.server.public_url.is_none() {

@@ -77,6 +77,13 @@ fn upstreams(loaded: &Loaded, findings: &mut Findings) {
         if is_server {
             server(loaded, upstream, &key, findings);
         }
+        if upstream.has_placeholder() {
+            let message = "this address is a placeholder, because the imported document names no server that can be used: every call of its tools fails";
+            let mut mistake = loaded.mistake(&format!("{key}.base_url"), message);
+            mistake.expected =
+                Some("the address of the service, such as https://api.example.com".to_owned());
+            findings.warn(mistake);
+        }
         if !is_used && !is_server {
             let message = "no tool calls this upstream";
             findings.warn(loaded.mistake(&format!("{key}.name"), message));

@@ -20,8 +20,10 @@ mod file;
 mod judge;
 mod log;
 mod newer;
+mod owner;
 
 use judge::Judgement;
+use owner::{Given, Owner};
 
 /// Restore the store from a backup, without undoing erasures or revoked keys
 ///
@@ -90,27 +92,54 @@ impl Restore {
         if let Some(running) = options.running()? {
             return Err(running.in_the_way("a restore replaces its store"));
         }
-        let outcome = match (&self.file, &store) {
-            (_, StoreName::Memory) => {
-                return Err(Failure::new("a store in memory cannot be restored").hint(
-                    "use a SQLite or PostgreSQL store: --store sqlite:PATH or postgres://…",
-                ));
-            }
-            (Some(_), StoreName::Postgres(_)) => {
-                return Err(Failure::new("a backup file can only be restored into a SQLite store").hint(
-                    "restore it without --store, then copy it with `countersign store migrate --to postgres://…`; restore a file of pg_dump with pg_restore",
-                ));
-            }
-            (Some(file), StoreName::Sqlite(path)) => {
-                file::restore(data, path, file, options, self.accept_loss)?
-            }
-            (None, StoreName::Sqlite(_) | StoreName::Postgres(_)) => {
-                log::restore_in_place(data, &store, options, self.accept_loss)?
-            }
-        };
-        tell(&outcome, terminal)?;
+        let owner = Owner::of(&data, &store)?;
+        let outcome = self.restored(data, &store, options);
+        // A restore that was refused has opened files too.
+        let given = owner.give();
+        tell(&outcome?, terminal)?;
+        tell_given(&given, terminal)?;
         Ok(Exit::Ok)
     }
+
+    fn restored(
+        &self,
+        data: PathBuf,
+        store: &StoreName,
+        options: &PlaceOptions,
+    ) -> Result<Outcome, Failure> {
+        match (&self.file, store) {
+            (_, StoreName::Memory) => {
+                Err(Failure::new("a store in memory cannot be restored").hint(
+                    "use a SQLite or PostgreSQL store: --store sqlite:PATH or postgres://…",
+                ))
+            }
+            (Some(_), StoreName::Postgres(_)) => {
+                Err(Failure::new("a backup file can only be restored into a SQLite store").hint(
+                    "restore it without --store, then copy it with `countersign store migrate --to postgres://…`; restore a file of pg_dump with pg_restore",
+                ))
+            }
+            (Some(file), StoreName::Sqlite(path)) => {
+                file::restore(data, path, file, options, self.accept_loss)
+            }
+            (None, StoreName::Sqlite(_) | StoreName::Postgres(_)) => {
+                log::restore_in_place(data, store, options, self.accept_loss)
+            }
+        }
+    }
+}
+
+/// Says who owns the files now, where the restore ran under another account.
+fn tell_given(given: &Given, terminal: &mut Terminal) -> Result<(), Failure> {
+    match given {
+        Given::Nothing => {}
+        Given::Files { count, uid } => terminal.say(format_args!(
+            "note: {count} files were given to user id {uid}, the owner of the folder"
+        ))?,
+        Given::Refused { command } => terminal.say(format_args!(
+            "to do: some files belong to the account that ran this command, and the server may not open them: run `{command}` as root"
+        ))?,
+    }
+    Ok(())
 }
 
 fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {

@@ -26,7 +26,7 @@ fn built(text: &str) -> String {
     // What the commands look at themselves.
     let (server, store, log) = (&config.server, &config.store, &config.log);
     let looked_at = format!(
-        "listen={} anonymous={} data={:?} url={:?} origin={:?} lease={:?} grace={:?} keys={:?} shop={} policy={:?} sign_in={:?}",
+        "listen={} anonymous={} data={:?} url={:?} origin={:?} lease={:?} grace={:?} copies={:?} keys={:?} shop={} policy={:?} sign_in={:?}",
         server.listen,
         server.allow_anonymous_loopback,
         store.data,
@@ -34,6 +34,7 @@ fn built(text: &str) -> String {
         log.origin,
         log.lease,
         log.signing_grace,
+        log.copies,
         config.keys,
         config.shop.enabled,
         config.policy,
@@ -172,6 +173,11 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ),
     ("log.lease", "'5001s'", "lease=Period(5001s)"),
     ("log.signing_grace", "'5002s'", "grace=Period(5002s)"),
+    (
+        "log.copies",
+        "['file:elsewhere']",
+        r#"copies=[File("elsewhere")]"#,
+    ),
     ("retention.short", "'6001s'", "short: Some(6001s)"),
     ("retention.standard", "'forever'", "standard: None"),
     ("retention.long", "'6003s'", "long: Some(6003s)"),

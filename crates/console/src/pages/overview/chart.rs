@@ -163,6 +163,7 @@ mod tests {
             minute,
             calls,
             errors: 5,
+            questions: 0,
             repaired: 1,
             p50_us,
             p99_us,

@@ -88,6 +88,15 @@ pub enum Fault {
         /// Its size.
         size: u64,
     },
+    /// The log does not continue a copy of the checkpoint that is kept elsewhere. Usually an old data folder was put
+    /// back, or two copies of one folder were both written to.
+    #[error("the log does not continue the checkpoint in {name}: {reason}")]
+    Copy {
+        /// Place of the copy.
+        name: Arc<str>,
+        /// The difference.
+        reason: Arc<str>,
+    },
     /// The tiles do not belong to the tree that was verified before.
     /// Usually the store was exchanged since the run that is resumed.
     #[error("the tiles of the first {size} leaves are not those that were verified before")]
@@ -237,6 +246,7 @@ impl Fault {
             Self::Replayed { .. } => "replayed",
             Self::RootDiffers { .. } => "root_differs",
             Self::NotShown { .. } => "not_shown",
+            Self::Copy { .. } => "copy",
             Self::EdgeDiffers { .. } => "edge_differs",
             Self::LeafMissing { .. } => "leaf_missing",
             Self::OutOfOrder { .. } => "out_of_order",
@@ -273,7 +283,8 @@ impl Fault {
             | Self::RootDiffers { whose, .. }
             | Self::NotShown { whose, .. } => Some(*whose),
             Self::NeverSigned | Self::Replayed { .. } => Some(Whose::Signed),
-            Self::EdgeDiffers { .. }
+            Self::Copy { .. }
+            | Self::EdgeDiffers { .. }
             | Self::LeafMissing { .. }
             | Self::OutOfOrder { .. }
             | Self::LeafNotCanonical

@@ -371,6 +371,11 @@ fn matches(query: &LogQuery, row: &LogRow) -> bool {
             .request_id
             .as_ref()
             .is_none_or(|of| row.request_id.as_ref() == Some(of))
+        && (query.request_ids.is_empty()
+            || row
+                .request_id
+                .as_ref()
+                .is_some_and(|id| query.request_ids.contains(id)))
         && query.since.is_none_or(|since| row.at >= since)
         && query.until.is_none_or(|until| row.at < until)
         && query.before.as_ref().is_none_or(is_older)

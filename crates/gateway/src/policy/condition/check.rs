@@ -106,17 +106,47 @@ fn find(kind: &Type, members: &[String]) -> Result<(Type, Option<usize>), Lost> 
 
 fn unknown(at: usize, path: &Path, tool: &str, lost: Option<&Lost>) -> Wrong {
     let path = path.text();
-    let Some(Lost { member, known }) = lost else {
-        return Wrong::at(at, format!("{tool} has no {path}"));
+    let message = match lost {
+        Some(lost) => lost.message(tool, &path),
+        None => format!("{tool} has no {path}"),
     };
-    let message = if known.is_empty() {
-        format!("{tool} has no {path}: there is no {member:?}")
-    } else {
+    Wrong::at(at, message)
+}
+
+impl Lost {
+    fn message(&self, tool: &str, path: &str) -> String {
+        let Self { member, known } = self;
+        if known.is_empty() {
+            return format!("{tool} has no {path}: there is no {member:?}");
+        }
         let known = known.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>();
         let known = known.join(", ");
         format!("{tool} has no {path}: there is no {member:?}, but {known}")
-    };
-    Wrong::at(at, message)
+    }
+}
+
+/// Checks that a tool declares the argument that a JSON pointer leads to.
+pub(super) fn pointer(tool: &ToolSpec, pointer: &str) -> Result<(), String> {
+    let mut kind = Type::of_arguments(tool);
+    for step in pointer.split('/').skip(1) {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        kind = match kind {
+            Type::List(item) if step.parse::<usize>().is_ok() => *item,
+            Type::Bool
+            | Type::Number
+            | Type::Text
+            | Type::Money
+            | Type::Time
+            | Type::Null
+            | Type::List(_)
+            | Type::Object(_)
+            | Type::Any => match find(&kind, &[step]) {
+                Ok((kind, _)) => kind,
+                Err(lost) => return Err(lost.message(tool.name.as_str(), pointer)),
+            },
+        };
+    }
+    Ok(())
 }
 
 /// Maximum number of members that a message names.

@@ -6,7 +6,6 @@ use std::cmp::Ordering;
 
 use countersign::authorize::Facts;
 use countersign::budget::{Currency, InvalidMoney, Money};
-use countersign::contract::ActorType;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::{Number, Value};
@@ -218,11 +217,7 @@ impl<'a> Evaluation<'a> {
         match (&path.root, member) {
             (Root::Args | Root::Item(_), _) => self.datum(self.locate(path, item)?),
             (Root::Principal, Some("actor")) => text(&facts.principal.actor.id),
-            (Root::Principal, Some("type")) => text(match facts.principal.actor.kind {
-                ActorType::Agent => "agent",
-                ActorType::User => "user",
-                ActorType::System => "system",
-            }),
+            (Root::Principal, Some("type")) => text(facts.principal.actor.kind.as_str()),
             (Root::Principal, Some("user")) => text(facts.user_id.ok_or_else(absent)?),
             (Root::Principal, Some("scopes")) => {
                 let scopes = facts.principal.scopes.iter();

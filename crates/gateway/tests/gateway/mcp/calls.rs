@@ -1,7 +1,15 @@
 //! Calls: their arguments and results.
 
+use std::sync::Arc;
+
+use countersign::{CallContext, Catalog, Tool, ToolError};
+use countersign_gateway::{Server, Settings};
+use countersign_testkit::patience::within;
 use insta::assert_json_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
 use super::{Modern, settled};
 use crate::world::World;
@@ -230,7 +238,7 @@ async fn evidence_is_read_by_its_user() {
     let uri = format!("evidence://{}", name.unwrap());
     let (_, read) = client.ask("resources/read", json!({ "uri": uri })).await;
     let text = read["result"]["contents"][0]["text"].as_str().unwrap();
-    let shown: serde_json::Value = serde_json::from_str(text).unwrap();
+    let shown: Value = serde_json::from_str(text).unwrap();
     assert_eq!(shown["record"]["tool"]["name"], "notes.add");
     assert_eq!(read["result"]["cacheScope"], "private");
     assert!(
@@ -325,7 +333,8 @@ async fn the_meta_of_a_tool_may_come_back() {
     let add = tools.iter().find(|tool| tool["name"] == "notes_add");
     let meta = add.unwrap()["_meta"].clone();
     assert!(meta["dev.countersign/idempotency"].is_object(), "{meta}");
-    let call = |meta: serde_json::Value| json!({"name": "notes_add", "arguments": {"text": "tea"}, "_meta": meta});
+    let call =
+        |meta: Value| json!({"name": "notes_add", "arguments": {"text": "tea"}, "_meta": meta});
     let (_, done) = client.ask("tools/call", call(meta)).await;
     assert_eq!(done["result"]["isError"], false, "{done}");
     for wrong in [
@@ -342,7 +351,7 @@ async fn the_meta_of_a_tool_may_come_back() {
 async fn the_whole_envelope_is_for_clients_that_ask() {
     let world = World::start().await;
     let client = Modern::new(&world);
-    let asked = |capabilities: serde_json::Value| {
+    let asked = |capabilities: Value| {
         json!({"name": "memory_search", "arguments": {"query": "milk", "limit": "3"}, "_meta": {
             "io.modelcontextprotocol/clientCapabilities": capabilities,
         }})
@@ -372,7 +381,7 @@ async fn a_bad_credential_is_an_error_of_the_protocol() {
         .body(r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#);
     let answer = request.send().await.unwrap();
     assert_eq!(answer.status(), 401);
-    let body: serde_json::Value = answer.json().await.unwrap();
+    let body: Value = answer.json().await.unwrap();
     assert_eq!(
         (&body["jsonrpc"], &body["error"]["code"]),
         (&json!("2.0"), &json!(-32001))
@@ -380,4 +389,130 @@ async fn a_bad_credential_is_an_error_of_the_protocol() {
     let message = body["error"]["message"].as_str().unwrap();
     assert!(message.starts_with("UNAUTHORIZED: "), "{message}");
     assert_eq!(body["error"]["data"]["error"]["code"], "UNAUTHORIZED");
+}
+
+/// A call that stands alone is answered without the protocol library, and in the same way. The library gets the same call with a header
+/// that is there twice.
+#[tokio::test]
+async fn a_call_that_stands_alone_is_answered_as_the_library_would() {
+    let world = World::start().await;
+    let client = Modern::new(&world);
+    let meta = |more: Value| {
+        let mut meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        meta.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().cloned().unwrap());
+        meta
+    };
+    let none = || meta(json!({}));
+    let whole = json!({ "extensions": { "dev.countersign/tool-envelope": {} } });
+    let whole = meta(json!({ "io.modelcontextprotocol/clientCapabilities": whole }));
+    let keyed = meta(json!({ "dev.countersign/idempotency_key": "k_1" }));
+    let first = json!({ "name": "notes_add", "arguments": { "text": "once" }, "_meta": keyed });
+    client.ask("tools/call", first).await;
+    for (name, arguments, meta) in [
+        ("memory_search", json!({ "query": "milk" }), none()),
+        ("memory_search", json!({ "query": "milk" }), whole),
+        (
+            "memory_search",
+            json!("{query: 'milk', limit: '2',}"),
+            none(),
+        ),
+        ("memory_search", json!({ "qurey": "milk" }), none()),
+        // It has run before, so both are told its answer.
+        ("notes_add", json!({ "text": "once" }), keyed.clone()),
+        ("notes_add", json!({ "text": "another" }), keyed),
+        ("no_such_tool", json!({}), none()),
+        (
+            "memory_search",
+            json!({}),
+            meta(json!({ "dev.countersign/locale": 7 })),
+        ),
+    ] {
+        let params = json!({ "name": name, "arguments": arguments, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params });
+        let body = body.to_string();
+        let ask = async |times: usize| {
+            let mut request = client
+                .http
+                .post(world.url("/mcp"))
+                .header("content-type", "application/json")
+                .header("mcp-protocol-version", "2026-07-28")
+                .header("mcp-method", "tools/call")
+                .header("mcp-name", name)
+                .body(body.clone());
+            for _ in 0..times {
+                request = request.header("accept", "application/json, text/event-stream");
+            }
+            let answer = within(request.send()).await.unwrap();
+            let head = (answer.status(), answer.headers()["content-type"].clone());
+            (head, settled(answer.json().await.unwrap()))
+        };
+        assert_eq!(ask(1).await, ask(2).await, "{body}");
+    }
+}
+
+/// A read that never ends by itself, and tells when it begins and when it is given up.
+struct Endless {
+    begun: Arc<Notify>,
+    ended: Arc<Notify>,
+}
+
+struct Told(Arc<Notify>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+impl Tool for Endless {
+    const NAME: &'static str = "test.endless";
+    const DESCRIPTION: &'static str = "Waits.";
+    type Args = ();
+    type Output = Value;
+
+    async fn call(&self, _: &CallContext, (): ()) -> Result<Value, ToolError> {
+        let _told = Told(self.ended.clone());
+        self.begun.notify_one();
+        std::future::pending().await
+    }
+}
+
+/// A client that goes away stops its read, also where no protocol library stands between them.
+#[tokio::test]
+async fn a_client_that_goes_away_stops_its_read() {
+    let (begun, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let tool = Endless {
+        begun: begun.clone(),
+        ended: ended.clone(),
+    };
+    let catalog = Catalog::builder().tool(tool).build().unwrap();
+    let (gateway, _) = World::gateway(catalog, Settings::default());
+    let server = Server::bind(gateway, "127.0.0.1:0".parse().unwrap());
+    let server = server.await.unwrap();
+    let address = server.address().unwrap();
+    let running = tokio::spawn(server.run(std::future::pending()));
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "test_endless", "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        } },
+    });
+    let body = body.to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\n\
+         mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: test_endless\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    within(begun.notified()).await;
+    drop(stream);
+    within(ended.notified()).await;
+    running.abort();
 }

@@ -44,6 +44,14 @@ impl PostgresStore {
         wanted.add("r.kind = ", query.kind.map(RecordKind::as_str));
         let request = query.request_id.as_ref();
         wanted.add("r.request_id = ", request.map(|id| id.as_str().to_owned()));
+        if !query.request_ids.is_empty() {
+            let ids = query.request_ids.iter();
+            let ids: Vec<String> = ids.map(|id| id.as_str().to_owned()).collect();
+            let place = wanted.param(ids);
+            wanted
+                .conditions
+                .push(format!("r.request_id = ANY({place})"));
+        }
         wanted.add("r.at_ns >= ", query.since.map(nanos));
         wanted.add("r.at_ns < ", query.until.map(nanos));
         if query.ok_only {

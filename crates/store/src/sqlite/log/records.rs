@@ -4,6 +4,8 @@
 //! user or one call are searched bucket by bucket, from the newest on, until no older one can belong to the answer.
 //! Records that are not in the tree yet are in none of these and are read one by one.
 
+use std::collections::HashSet;
+
 use countersign::ledger::{LogQuery, LogRow, StoredRecord};
 use countersign_contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
 use rusqlite::{Connection, Row, Rows, ToSql, params};
@@ -63,6 +65,9 @@ pub(super) fn matching(connection: &Connection, query: &LogQuery) -> Result<Vec<
     // A call has fewer records than a user, so its term is preferred.
     if let Some(term) = request {
         return by_term(connection, &filter, term, query.limit);
+    }
+    if !query.request_ids.is_empty() {
+        return by_requests(connection, &filter, &query.request_ids, query.limit);
     }
     let user = query.user_id.as_ref().filter(|user_id| !user_id.is_empty());
     let facet = narrowest(connection, &filter, &facets(query))?;
@@ -190,6 +195,39 @@ fn by_term(
         found.extend(rows(in_bucket.query(&*filter.with(&[&number, &term]))?)?);
         newest_first(&mut found, limit);
     }
+    Ok(found)
+}
+
+/// Records of any of these calls. There may be many of them, so each bucket is asked for all at once.
+fn by_requests(
+    connection: &Connection,
+    filter: &Filter<'_>,
+    ids: &[RequestId],
+    limit: usize,
+) -> Result<Vec<LogRow>, Failure> {
+    let wanted: HashSet<&str> = ids.iter().map(RequestId::as_str).collect();
+    let terms: Vec<i64> = wanted.iter().map(|id| request_term(id)).collect();
+    let terms = serde_json::json!(terms).to_string();
+    let mut found = not_in_tree(connection, filter)?;
+    let mut in_bucket = connection.prepare_cached(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM posting CROSS JOIN record USING (idx)
+          WHERE bucket = ?11 AND term IN (SELECT value FROM json_each(?12)) AND",
+        filter!()
+    ))?;
+    let mut buckets = connection.prepare_cached("SELECT number FROM bucket")?;
+    let mut buckets = buckets.query([])?;
+    while let Some(bucket) = buckets.next()? {
+        let number: i64 = bucket.get(0)?;
+        found.extend(rows(in_bucket.query(&*filter.with(&[&number, &terms]))?)?);
+    }
+    // Two ids may have one term.
+    found.retain(|row| {
+        let id = row.request_id.as_ref();
+        id.is_some_and(|id| wanted.contains(id.as_str()))
+    });
+    newest_first(&mut found, limit);
     Ok(found)
 }
 

@@ -56,6 +56,7 @@ fn records_are_found_as_the_model_finds_them() {
                 let query = LogQuery {
                     user_id: (user < 3).then(|| format!("u_{user}")),
                     request_id: (call < 20).then(|| request_id(&format!("req_{call}"))),
+                    request_ids: Vec::new(),
                     since: at(since + 20),
                     until: at(until),
                     before: at(before).map(|at| (at, record_id("ev_400"))),

@@ -81,7 +81,7 @@ impl<'d> Converter<'d> {
             }
         }
         if let Some(pattern) = node.text("pattern") {
-            made.insert("pattern".to_owned(), pattern.into());
+            made.insert("pattern".to_owned(), strict(pattern).into());
         }
         if let Some(format) = node.text("format")
             && FORMATS.contains(&format)
@@ -373,5 +373,54 @@ fn describe(node: &Node<'_>, depth: usize, made: &mut Map<String, Value>) {
     }
     if !said.is_empty() {
         made.insert("description".to_owned(), said.into());
+    }
+}
+
+/// A pattern as strict readers of ECMAScript take it. In a class, a hyphen behind a class such as `\w` cannot begin a range: older readers
+/// take it for itself, and newer ones refuse the pattern. It is written with a backslash, which all of them take for itself.
+fn strict(pattern: &str) -> String {
+    let mut written = String::with_capacity(pattern.len());
+    let (mut is_in_class, mut is_behind_class) = (false, false);
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let mut is_class = false;
+        match letter {
+            '\\' => {
+                written.push(letter);
+                if let Some(escaped) = letters.next() {
+                    is_class = is_in_class && "wWdDsS".contains(escaped);
+                    written.push(escaped);
+                }
+            }
+            '-' if is_behind_class && letters.peek() != Some(&']') => written.push_str("\\-"),
+            _ => {
+                is_in_class = (is_in_class || letter == '[') && letter != ']';
+                written.push(letter);
+            }
+        }
+        is_behind_class = is_class;
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hyphen_behind_a_class_stands_for_itself() {
+        let check = |pattern: &str, expected: &str| assert_eq!(strict(pattern), expected);
+        check(r"^[\w-.+]+@[\w-.+]+$", r"^[\w\-.+]+@[\w\-.+]+$");
+        check(r"(`[\w- ]+`)|([\w\-]+)", r"(`[\w\- ]+`)|([\w\-]+)");
+        for kept in [
+            r"[a-z]\w-\d",
+            r"[\w-]",
+            r"[\w\-x]",
+            r"[\\-a]",
+            r"[^\s,-]+",
+            "",
+        ] {
+            check(kept, kept);
+        }
     }
 }

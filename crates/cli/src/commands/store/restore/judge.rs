@@ -3,6 +3,7 @@
 use countersign::archive::verify::Verification;
 use countersign_evidence::checkpoint::Checkpoint;
 
+use crate::copies;
 use crate::failure::Failure;
 use crate::journal::{CHECKPOINT, SIGNED};
 use crate::place::{Place, archive_failed, store_failed};
@@ -29,7 +30,7 @@ enum Standing {
 }
 
 impl Judgement {
-    /// Verifies everything that is in the store, and compares it with the checkpoint in the folder.
+    /// Verifies everything that is in the store, and compares it with the checkpoint in the folder and its copies.
     pub(super) fn of(place: &Place, is_copy: bool) -> Result<Self, Failure> {
         let store = place.store();
         let (signed, head) = place
@@ -42,9 +43,12 @@ impl Judgement {
         let from_sequencer = known(place.folder.read(SIGNED)?);
         let is_own = from_sequencer.is_some();
         let newest = known(place.folder.read(CHECKPOINT)?);
+        let copied = copies::read(place, &place.log_key).into_iter();
+        let copied = copied.filter_map(|copy| copy.read.ok());
         let newest = [from_sequencer, newest]
             .into_iter()
             .flatten()
+            .chain(copied)
             .max_by_key(|newest| newest.0.size);
         let signed_size = signed
             .as_deref()
