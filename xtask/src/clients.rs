@@ -17,18 +17,26 @@ pub(crate) const NODE_VARIABLE: &str = "COUNTERSIGN_TEST_MCP_NODE";
 /// The TypeScript SDK that most servers are made with.
 const SDK: (&str, &str) = ("@modelcontextprotocol/sdk", "1.32.2");
 
-const PACKAGES: [&str; 5] = [
+/// The issuer that client tokens are fetched from. Later versions want a newer Node than most systems have.
+const ISSUER: (&str, &str) = ("oidc-provider", "8.8.1");
+
+/// The variable that tells the tests which folder has that issuer.
+pub(crate) const ISSUER_VARIABLE: &str = "COUNTERSIGN_TEST_ISSUER_NODE";
+
+/// With `idpyoidc`, an issuer that exchanges tokens.
+const PACKAGES: [&str; 6] = [
     "mcp==2.3.0",
     "fastmcp==4.1.2",
     "openai==3.49.0",
     "anthropic==2.8.0",
     "google-genai==3.1.0",
+    "idpyoidc==5.0.0",
 ];
 
 /// Says which versions there are, in the form in which they are asked for.
 const PROBE: &str = "from importlib.metadata import version; \
                      print(*(f'{name}=={version(name)}' for name in \
-                     ('mcp', 'fastmcp', 'openai', 'anthropic', 'google-genai')))";
+                     ('mcp', 'fastmcp', 'openai', 'anthropic', 'google-genai', 'idpyoidc')))";
 
 /// The Python, made where it is missing.
 pub(crate) fn prepare() -> Result<String> {
@@ -60,6 +68,11 @@ pub(crate) fn prepare() -> Result<String> {
 /// The folder with the TypeScript SDK, made where it is missing.
 pub(crate) fn prepare_node() -> Result<String> {
     from_npm("target/test-mcp-node", SDK)
+}
+
+/// The folder with the issuer, made where it is missing.
+pub(crate) fn prepare_issuer() -> Result<String> {
+    from_npm("target/test-issuer-node", ISSUER)
 }
 
 /// A folder with one package of npm, made where it is missing.

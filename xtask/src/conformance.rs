@@ -29,9 +29,11 @@ pub(crate) fn run() -> Result<()> {
     for era in ["legacy", "modern"] {
         inspect(&node, &server.url, era)?;
     }
-    // The same fixtures, now on a server behind a gateway.
+    // The same fixtures, now on a server behind a gateway: over HTTP, and on a child that speaks over its standard input and output.
     let gateway = Server::in_front_of(&server)?;
-    score(&node, &gateway, "through a gateway")
+    score(&node, &gateway, "through a gateway")?;
+    let gateway = Server::in_front_of_child()?;
+    score(&node, &gateway, "through a gateway, from a child")
 }
 
 /// Runs the sets that a server has to pass.
@@ -226,8 +228,7 @@ const BEHIND: &str = r#"
 [[upstream]]
 name = "fixtures"
 kind = "mcp"
-url = "URL"
-allow_private = ["loopback"]
+WAY
 trust = "first_use"
 prefix = false
 
@@ -243,13 +244,38 @@ impl Server {
 
     /// A gateway in front of another server. The suite asks older clients back, which needs sessions.
     fn in_front_of(other: &Self) -> Result<Self> {
-        let config = BEHIND.replace("URL", &other.url);
-        Self::start("front", &["--mcp-sessions", "256"], Some(config))
+        let way = format!("url = \"{}\"\nallow_private = [\"loopback\"]", other.url);
+        Self::behind("front", &way)
+    }
+
+    /// A gateway in front of a child with the fixtures. The suite has one client change a list and another one hear of it, so they share the child.
+    fn in_front_of_child() -> Result<Self> {
+        let own = target().join("test-node").join("child.toml");
+        let data = target().join("test-node").join("child");
+        let settings = "[store]\nurl = \"memory\"\n[mcp]\nconformance = true\n";
+        std::fs::write(&own, settings)?;
+        let program = program();
+        let words = [
+            program.as_path(),
+            "--config".as_ref(),
+            &own,
+            "--data".as_ref(),
+            &data,
+            "mcp".as_ref(),
+        ];
+        let words = words.map(|word| format!("{:?}", word.display().to_string()));
+        let way = format!("command = [{}]\nshared = true", words.join(", "));
+        Self::behind("front-of-child", &way)
+    }
+
+    fn behind(name: &str, way: &str) -> Result<Self> {
+        let config = BEHIND.replace("WAY", way);
+        Self::start(name, &["--mcp-sessions", "256"], Some(config))
     }
 
     fn start(name: &str, words: &[&str], config: Option<String>) -> Result<Self> {
         let folder = target();
-        let program = folder.join(Path::new("debug/countersign"));
+        let program = program();
         let data = folder.join("test-node").join(name);
         // Nothing is left of an earlier run; that there was none is fine.
         let _none = std::fs::remove_dir_all(&data);
@@ -283,6 +309,11 @@ impl Server {
         address.clone_into(&mut server.url);
         Ok(server)
     }
+}
+
+/// The command, as it was built.
+fn program() -> PathBuf {
+    target().join(Path::new("debug/countersign"))
 }
 
 impl Drop for Server {

@@ -136,7 +136,7 @@ fn generate() -> Result<()> {
         "run",
         "--locked",
         "--package",
-        "countersign-config",
+        "countersign-cli",
         "--example",
         "write_config",
     ];

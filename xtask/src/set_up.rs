@@ -26,12 +26,13 @@ pub(crate) struct World {
     clients: String,
     sdk: [String; 2],
     node: String,
+    issuer: String,
     axe: String,
 }
 
 impl World {
     /// Returns the environment variables of the tests.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 7] {
+    pub(crate) fn variables(&self) -> [(&'static str, String); 8] {
         let [python, node] = &self.sdk;
         [
             (VARIABLE, self.server.url()),
@@ -40,6 +41,7 @@ impl World {
             (sdk::PYTHON, python.clone()),
             (sdk::NODE, node.clone()),
             (clients::NODE_VARIABLE, self.node.clone()),
+            (clients::ISSUER_VARIABLE, self.issuer.clone()),
             (clients::AXE_VARIABLE, self.axe.clone()),
         ]
     }
@@ -63,6 +65,7 @@ pub(crate) fn prepare() -> Result<World> {
     let clients = clients::prepare()?;
     let sdk = sdk::prepare()?;
     let node = clients::prepare_node()?;
+    let issuer = clients::prepare_issuer()?;
     let axe = clients::prepare_axe()?;
     let server = TempPostgres::try_start()?;
     eprintln!("\n=== set-up: {} and {python}", server.url());
@@ -72,6 +75,7 @@ pub(crate) fn prepare() -> Result<World> {
         clients,
         sdk,
         node,
+        issuer,
         axe,
     })
 }

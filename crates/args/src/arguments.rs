@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::de::{self, DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 
 /// Arguments after binding: strict JSON text that the tool's declaration accepts.
 ///
@@ -60,6 +60,75 @@ impl Arguments {
     pub fn to_value(&self) -> Value {
         serde_json::from_str(&self.json).unwrap_or(Value::Null)
     }
+
+    /// Parses the arguments as a JSON value in which each number that [`to_value`](Self::to_value) would round is a
+    /// string with its spelling; `None` if there is no such number.
+    pub fn to_spelled_value(&self) -> Option<Value> {
+        let mut spelled = String::with_capacity(self.json.len() + 16);
+        let mut has_texts = false;
+        let mut rest: &str = &self.json;
+        while let Some(at) = rest.find(|sign: char| sign == '"' || is_number_start(sign)) {
+            let (before, token) = rest.split_at(at);
+            spelled.push_str(before);
+            let (token, behind) = token.split_at(token_end(token));
+            if token.starts_with('"') || is_kept(token) {
+                spelled.push_str(token);
+            } else {
+                has_texts = true;
+                spelled.extend(["\"", token, "\""]);
+            }
+            rest = behind;
+        }
+        spelled.push_str(rest);
+        has_texts.then(|| serde_json::from_str(&spelled).unwrap_or(Value::Null))
+    }
+}
+
+fn is_number_start(sign: char) -> bool {
+    sign == '-' || sign.is_ascii_digit()
+}
+
+/// The length of the string or the number with which a text begins.
+fn token_end(text: &str) -> usize {
+    if !text.starts_with('"') {
+        let is_part = |sign: char| sign.is_ascii_digit() || "+-.eE".contains(sign);
+        return text.find(|sign| !is_part(sign)).unwrap_or(text.len());
+    }
+    let mut is_escaped = true;
+    let end = text.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(text.len(), |end| end + 1)
+}
+
+/// True if a JSON value holds a number without rounding it.
+fn is_kept(number: &str) -> bool {
+    if number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
+        return true;
+    }
+    let read = serde_json::from_str::<Number>(number);
+    read.is_ok_and(|read| digits(&read.to_string()) == digits(number))
+}
+
+/// Sign, significant digits and exponent of a number: the same for every spelling of it.
+fn digits(number: &str) -> Option<(bool, String, i64)> {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_negative = whole.starts_with('-');
+    let all = format!("{}{fraction}", whole.trim_start_matches('-'));
+    let significant = all.trim_end_matches('0');
+    let exponent: i64 = exponent.parse().ok()?;
+    let shift =
+        i64::try_from(all.len() - significant.len()).ok()? - i64::try_from(fraction.len()).ok()?;
+    let significant = significant.trim_start_matches('0');
+    let exponent = if significant.is_empty() {
+        0
+    } else {
+        exponent.checked_add(shift)?
+    };
+    Some((is_negative, significant.to_owned(), exponent))
 }
 
 /// Serialized as JSON, each number in its own spelling.
@@ -118,6 +187,25 @@ mod tests {
         let read: Arguments = serde_json::from_str(text).unwrap();
         assert_eq!(read, arguments);
         assert!(serde_json::from_str::<Arguments>("[1]").is_err());
+    }
+
+    /// Only numbers that a value would round become strings; all else stays what it is.
+    #[test]
+    fn numbers_that_would_be_rounded_are_spelled() {
+        let spelled = |text: &str| {
+            let value = Arguments::from_json(text).unwrap().to_spelled_value();
+            value.map(|value| value.to_string())
+        };
+        for kept in [
+            r#"{"a":9007199254740993,"b":-9223372036854775808,"c":18446744073709551615}"#,
+            r#"{"a":1.10,"b":-0.125,"c":1e3,"d":0,"e":-0.0,"f":1E-2,"g":0.1}"#,
+            r#"{"a":"123456789012345678901234567890","b\"1":"\\","c":null}"#,
+        ] {
+            assert_eq!(spelled(kept), None, "{kept}");
+        }
+        let rounded = r#"{"a":[123456789012345678901234567890,1],"b":"\\\"7","c":-0.12345678901234567891,"d":1e400}"#;
+        let expected = r#"{"a":["123456789012345678901234567890",1],"b":"\\\"7","c":"-0.12345678901234567891","d":"1e400"}"#;
+        assert_eq!(spelled(rounded).as_deref(), Some(expected));
     }
 
     #[test]

@@ -191,6 +191,7 @@ impl Binder {
                 arguments: Some(arguments),
                 issues: Vec::new(),
                 unreadable: Vec::new(),
+                repairs: Vec::new(),
             };
         }
         let mut log = SyntaxLog::default();
@@ -330,14 +331,20 @@ impl Binder {
         report.syntax(log.events());
         report.trail(tree, &self.schema, trail, outcome.trail);
         let Some(node) = outcome.node else {
-            return Bound::refused(report.finish());
+            return Bound {
+                repairs: log.places(),
+                ..Bound::refused(report.finish())
+            };
         };
         let unreadable = report.take_unreadable();
         let issues = report.finish();
         if complete && let Some(issue) = self.beyond_policy(&issues, language) {
             let mut all = vec![issue];
             all.extend(issues);
-            return Bound::refused(all);
+            return Bound {
+                repairs: log.places(),
+                ..Bound::refused(all)
+            };
         }
         let mut json = String::with_capacity(tree.raw().len() + 16);
         crate::render::json(tree, node, &mut json);
@@ -351,6 +358,7 @@ impl Binder {
             arguments: Some(Arguments::from_checked(json)),
             issues,
             unreadable,
+            repairs: log.places(),
         }
     }
 

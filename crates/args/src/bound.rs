@@ -16,6 +16,9 @@ pub struct Bound {
     pub issues: Vec<Issue>,
     /// Optional parameters that could not be read and count as absent, if the declaration allows it (B9).
     pub unreadable: Vec<Unreadable>,
+    /// Place of every repair of the syntax in the raw text, as `[start, end)` in bytes, in the order of the text; at
+    /// most 1,000. An issue has only the first place of its kind.
+    pub repairs: Vec<[usize; 2]>,
 }
 
 /// An optional parameter that could not be read, reported to the tool, which gets it as absent.
@@ -37,6 +40,7 @@ impl Bound {
             arguments: None,
             issues,
             unreadable: Vec::new(),
+            repairs: Vec::new(),
         }
     }
 

@@ -63,7 +63,7 @@ impl Format {
             Self::DateTime => is_date_time(text),
             Self::Date => is_date(text),
             Self::Time => is_time(text),
-            Self::Duration => text.starts_with('P') && text.parse::<jiff::Span>().is_ok(),
+            Self::Duration => is_duration(text),
             Self::Email => is_email(text),
             Self::Hostname => is_hostname(text),
             Self::Ipv4 => text.parse::<std::net::Ipv4Addr>().is_ok(),
@@ -110,6 +110,45 @@ impl Format {
         };
         self.matches(&fixed).then_some(fixed)
     }
+}
+
+/// True for an ISO 8601 duration of any length: units in their order, each at most once, and a fraction at the end only.
+fn is_duration(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('P') else {
+        return false;
+    };
+    let (days, time) = match rest.split_once(['T', 't']) {
+        Some((days, time)) => (days, Some(time)),
+        None => (rest, None),
+    };
+    let time_fits = time.is_none_or(|time| !time.is_empty() && are_parts(time, "HMS", true));
+    let is_some = !days.is_empty() || time.is_some();
+    is_some && time_fits && are_parts(days, "YMWD", false)
+}
+
+/// True for numbers with units of these in their order.
+fn are_parts(text: &str, units: &str, may_have_fraction: bool) -> bool {
+    let mut rest = text;
+    let mut left = units;
+    while !rest.is_empty() {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let number = rest.trim_start_matches(is_digit);
+        let fraction = number.strip_prefix(['.', ',']);
+        let behind = fraction.map_or(number, |it| it.trim_start_matches(is_digit));
+        let has_digits =
+            number.len() < rest.len() && fraction.is_none_or(|it| behind.len() < it.len());
+        let mut letters = behind.chars();
+        let unit = letters.next().map(|unit| unit.to_ascii_uppercase());
+        let Some(at) = unit.and_then(|unit| left.find(unit)).filter(|_| has_digits) else {
+            return false;
+        };
+        rest = letters.as_str();
+        if fraction.is_some() && !(may_have_fraction && rest.is_empty()) {
+            return false;
+        }
+        left = left.get(at + 1..).unwrap_or_default();
+    }
+    true
 }
 
 /// Converts `2024/01/02…` to `2024-01-02…`; the year comes first, so there is one reading.

@@ -655,7 +655,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             let path = self.path();
             self.log.first(code, span, path);
         } else {
-            self.log.again(code);
+            self.log.again(code, span);
         }
     }
 

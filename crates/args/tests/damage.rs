@@ -528,7 +528,8 @@ proptest! {
         side in 0..3_u8,
     ) {
         let document = text_of(&written(&meant, style, ("", "")));
-        prop_assume!(document.len() > 2);
+        // Some services put an empty object before the arguments that they stream: it is passed over.
+        prop_assume!(meant != json!({}));
         // Two equal documents count as one.
         prop_assume!(meant != json!({ "force": true }));
         let before = if side == 1 { "" } else { before };

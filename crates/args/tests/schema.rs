@@ -122,3 +122,60 @@ fn formats_are_asserted() {
         assert_eq!(bound.status, status, "{format}");
     }
 }
+
+/// Members that a schema allows beside a union are allowed whichever branch fits: the branches say nothing about them.
+#[test]
+fn other_members_beside_a_union_are_allowed() {
+    let branches = json!([
+        { "type": "object", "properties": { "a": { "type": "string" } } },
+        { "type": "object", "properties": { "b": { "type": "string" } } },
+    ]);
+    let status = |others: Option<Value>, text: &str| {
+        let mut union = json!({ "type": "object", "anyOf": branches });
+        if let Some(others) = others {
+            union["additionalProperties"] = others;
+        }
+        let schema = json!({ "type": "object", "properties": { "v": union } });
+        let binder = Binder::from_schema(&schema, BindPolicy::default()).unwrap();
+        binder.bind(text).status
+    };
+    let other = r#"{"v": {"other": "x"}}"#;
+    let text = || Some(json!({ "type": "string" }));
+    assert_eq!(status(text(), other), BindStatus::Exact);
+    assert_eq!(status(Some(json!(true)), other), BindStatus::Exact);
+    assert_eq!(status(None, other), BindStatus::Refused);
+    assert_eq!(
+        status(text(), r#"{"v": {"other": {"x": 1}}}"#),
+        BindStatus::Refused
+    );
+}
+
+/// A duration has the form of ISO 8601, however long it is.
+#[test]
+fn durations_have_the_form_of_iso_8601() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "v": { "type": "string", "format": "duration" } },
+    });
+    let binder = Binder::from_schema(&schema, BindPolicy::default()).unwrap();
+    let status = |text: &str| binder.bind(&json!({ "v": text }).to_string()).status;
+    for right in [
+        "P1D",
+        "PT5M",
+        "PT1H30M",
+        "P1Y2M3W4DT5H6M7.5S",
+        "P4W",
+        "PT0S",
+        "PT1.5H",
+        "P625041115588589D",
+        "PT6865757035H510605994481980683795798M",
+    ] {
+        assert_eq!(status(right), BindStatus::Exact, "{right}");
+    }
+    for wrong in [
+        "P", "PT", "P1", "PD", "P1DT", "1D", "P1H", "PT1D", "P1D1Y", "PT1S1H", "P1D1D", "P1.5DT1H",
+        "PT1.S", "PT.5S", "-P1D", "P-1D", "P1D ", "PT1H30",
+    ] {
+        assert_eq!(status(wrong), BindStatus::Refused, "{wrong}");
+    }
+}

@@ -394,3 +394,35 @@ fn a_missing_quote_is_not_inserted() {
         (r#"{"force": true", "n": 1}"#, None),
     ]);
 }
+
+/// An issue names the first place of its kind; the result names every one, so that a reader can be shown all of them.
+#[test]
+fn every_repair_has_a_place() {
+    let binder = Binder::from_schema(&schema(), BindPolicy::default()).unwrap();
+    let raw = "{path: 'ä', note: 'b', tags: ['x', \"y\"], n: 1}";
+    let bound = binder.bind(raw);
+    let pieces: Vec<&str> = bound
+        .repairs
+        .iter()
+        .map(|[start, end]| raw.get(*start..*end).unwrap())
+        .collect();
+    assert_eq!(pieces, ["path", "'", "note", "'", "tags", "'", "n"]);
+    let first = |code: IssueCode| {
+        bound
+            .issues
+            .iter()
+            .find(|issue| issue.code == code)
+            .unwrap()
+    };
+    for code in [IssueCode::KeyUnquoted, IssueCode::QuoteStyle] {
+        assert!(bound.repairs.contains(&first(code).span.unwrap()), "{code}");
+    }
+    assert_eq!(binder.bind(r#"{"path": "a"}"#).repairs, [[0; 2]; 0]);
+    // A long text is bounded.
+    let long = format!("{{tags: [{}]}}", "'x',".repeat(5_000));
+    assert_eq!(binder.bind(&long).repairs.len(), 1_000);
+    // A refusal has them as well.
+    let refused = binder.bind("{n: 'many', path: 'a'}");
+    assert_eq!(refused.status, BindStatus::Refused);
+    assert_eq!(refused.repairs.len(), 4);
+}

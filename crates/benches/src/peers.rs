@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::load::{once, post};
+use crate::load::{get, once, post};
 use crate::process::{Server, free_address};
 
 /// Folders of the programs.
@@ -95,17 +95,30 @@ impl Programs {
         Server::start(command, address).await
     }
 
-    /// The gateway over the service at this address, or the MCP server at this URL, with evidence `off`, `batched` or `required`.
+    /// The gateway over the service at this address, or the MCP server at this URL, with evidence `off`, `recorded` or `required`. With
+    /// evidence it is `countersign serve`.
     pub async fn upstream_gateway(
         &self,
         service: &str,
         evidence: &str,
         folder: &Path,
     ) -> Result<Server> {
+        let file = folder.join("countersign.toml");
+        std::fs::write(&file, upstream(service, evidence))?;
+        if evidence != "off" {
+            let server = self.serve(folder, None, Some(&file)).await?;
+            // A server of MCP is asked for its tools after the start.
+            let tool = if is_mcp(service) {
+                "svc.memory_search"
+            } else {
+                "svc.echo"
+            };
+            answers(server.address, &get(&format!("/v1/tools/{tool}"), &[])).await?;
+            return Ok(server);
+        }
         let address = free_address()?;
         let mut command = Command::new(self.release.join("upstream_gateway"));
-        command.arg(address.to_string()).arg(service);
-        command.arg(evidence).arg(folder);
+        command.arg(address.to_string()).arg(&file).arg(folder);
         Server::start(command, address).await
     }
 
@@ -180,17 +193,66 @@ impl Programs {
     }
 }
 
-/// Tells Restate where its service is; it is not ready at once.
+fn is_mcp(service: &str) -> bool {
+    service.starts_with("http://")
+}
+
+/// Configuration of one upstream and its tool, `svc.echo` or `svc.memory_search`, a read.
+fn upstream(service: &str, evidence: &str) -> String {
+    let (entry, tool) = if is_mcp(service) {
+        (
+            format!(
+                r#"kind = "mcp"
+url = "{service}"
+trust = "first_use"
+shared = true"#
+            ),
+            r#"name = "svc.memory_search""#,
+        )
+    } else {
+        (
+            format!(r#"base_url = "http://{service}""#),
+            r#"name = "svc.echo"
+upstream = "svc"
+description = "Answers."
+parameters = [{ name = "note" }]
+request = { method = "POST", path = "/v1/tools/echo" }"#,
+        )
+    };
+    let evidence = if evidence == "required" {
+        "required"
+    } else {
+        "recorded"
+    };
+    format!(
+        r#"[[upstream]]
+name = "svc"
+allow_private = ["loopback"]
+{entry}
+
+[[tool]]
+effect = "read"
+evidence = "{evidence}"
+{tool}
+"#
+    )
+}
+
+/// Tells Restate where its service is.
 async fn register(admin: SocketAddr, service: SocketAddr) -> Result<()> {
     let body = format!(r#"{{"uri": "http://{service}"}}"#);
-    let request = post("/deployments", &[], &body);
-    let mut answer = once(admin, &request).await;
+    answers(admin, &post("/deployments", &[], &body)).await
+}
+
+/// Waits until a request is answered well: a server is not ready at once.
+async fn answers(server: SocketAddr, request: &[u8]) -> Result<()> {
+    let mut answer = once(server, request).await;
     for _ in 0..100 {
         if answer.is_ok() {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        answer = once(admin, &request).await;
+        answer = once(server, request).await;
     }
     answer.map(|_| ())
 }

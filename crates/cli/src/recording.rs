@@ -1,12 +1,14 @@
 //! A recording in the place of the tools: the file, the catalog that it is played with, and what is said at the end.
 
+use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use countersign::Catalog;
 use countersign::contract::recording::{Declared, Recording};
 use countersign::contract::{Digest, ToolSpec};
-use countersign::recording::{self, Player};
+use countersign::recording::{self, Digests, Player};
 use countersign_config::Loaded;
 use serde_json::{Value, json};
 
@@ -28,6 +30,10 @@ pub(crate) struct RecordingOptions {
     /// Use the recording even if the declaration of a tool has changed since
     #[arg(long, requires = "from_recording", hide_short_help = true)]
     allow_changed: bool,
+
+    /// Match a masked argument by its kind only, with a warning; FILE.digests is not used
+    #[arg(long, requires = "from_recording", hide_short_help = true)]
+    any_masked: bool,
 }
 
 impl RecordingOptions {
@@ -38,7 +44,7 @@ impl RecordingOptions {
         terminal: &mut Terminal,
     ) -> Result<Option<Played>, Failure> {
         let path = self.from_recording.as_ref();
-        path.map(|path| Played::read(path, loaded, self.allow_changed, terminal))
+        path.map(|path| Played::read(path, loaded, self, terminal))
             .transpose()
     }
 }
@@ -61,7 +67,7 @@ impl Played {
     fn read(
         path: &Path,
         loaded: &Loaded,
-        allow_changed: bool,
+        options: &RecordingOptions,
         terminal: &mut Terminal,
     ) -> Result<Self, Failure> {
         let text = std::fs::read_to_string(path)
@@ -79,7 +85,7 @@ impl Played {
                 Some(tool) => changed.extend(difference(declared, tool.spec())),
             }
         }
-        if !changed.is_empty() && !allow_changed {
+        if !changed.is_empty() && !options.allow_changed {
             let what = counted(changed.len(), "tool is", "tools are");
             let message = format!(
                 "{}: {what} declared otherwise than when it was recorded",
@@ -94,9 +100,24 @@ impl Played {
         }
         let count = recording.tools.len();
         let digest = Digest::of_bytes(text.as_bytes());
+        let digests = if options.any_masked {
+            None
+        } else {
+            digests_of(path, digest)?
+        };
+        let player = match digests {
+            Some(digests) => Player::exact(recording, digest, digests),
+            None => Player::new(recording, digest),
+        };
+        if player.matches_by_kind() && !options.any_masked {
+            terminal.say(format_args!(
+                "warning: masked arguments match any value of their kind: {} is not there",
+                beside(path).display()
+            ))?;
+        }
         Ok(Self {
             catalog: assemble::catalog(loaded, tools).map_err(config::wrong)?,
-            player: Arc::new(Player::new(recording, digest)),
+            player: Arc::new(player),
             tools: count,
         })
     }
@@ -125,6 +146,29 @@ impl Played {
         }
         Ok(())
     }
+}
+
+/// The file with the digests of a recording's masked arguments: beside it, as `calls.jsonl.digests`.
+pub(crate) fn beside(recording: &Path) -> PathBuf {
+    let mut name = OsString::from(recording);
+    name.push(".digests");
+    name.into()
+}
+
+/// Reads the digests beside a recording; `None` if there are none.
+fn digests_of(recording: &Path, digest: Digest) -> Result<Option<Digests>, Failure> {
+    let path = beside(recording);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Failure::unreadable(path.display(), error)),
+    };
+    let digests = Digests::parse(&text, digest).map_err(|error| {
+        Failure::new(format!("{}: {error}", path.display())).hint(
+            "record again, or use --any-masked: masked arguments then match any value of their kind",
+        )
+    })?;
+    Ok(Some(digests))
 }
 
 /// Describes the difference of a declaration from the recorded one; none if they are the same.

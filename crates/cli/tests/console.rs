@@ -17,8 +17,12 @@ mod dispute;
 mod doubts;
 #[path = "console/everybody.rs"]
 mod everybody;
+#[path = "console/exact.rs"]
+mod exact;
 #[path = "console/forms.rs"]
 mod forms;
+#[path = "console/furnished.rs"]
+mod furnished;
 #[path = "console/in_browser.rs"]
 mod in_browser;
 #[path = "console/inbox.rs"]
@@ -40,36 +44,78 @@ mod watched;
 #[path = "console/world.rs"]
 mod world;
 
+use furnished::Furnished;
 use serde_json::{Value, json};
 use world::{PAGES, Person, World};
+
+/// A text of JSON.
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
 
 /// B17: every page answers to a person on a first start, within 100 KB, escaped, with nothing inline and nothing of another
 /// site, and has a JSON twin.
 #[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "a table of all pages, and one look at each"
+)]
 fn every_page_is_shown_and_has_a_twin() {
-    let world = World::start(&[]);
-    world.busy();
+    let furnished = Furnished::start();
+    let world = &furnished.world;
     let in_session = json!({"arguments": {"text": "one"}, "session_id": "s-1"});
     world.call("notes.add", &in_session, None);
-    let person = Person::new(&world);
+    let person = world.operator();
     let call = world.newest_call();
-    let more = [
-        format!("/calls/{}", call["request_id"].as_str().unwrap()),
-        format!("/calls/{}", call["evidence"].as_str().unwrap()),
-        format!("/cases/{}", call["evidence"].as_str().unwrap()),
-        "/tools/notes.add".to_owned(),
-        "/errors/CONFLICT".to_owned(),
-        "/docs/approvals".to_owned(),
-        "/sessions/s-1".to_owned(),
-        "/search?q=nothing".to_owned(),
-        format!(
-            "/policy/explain?record={}",
-            call["evidence"].as_str().unwrap()
+    let (_, asked) = person.get("/approvals.json");
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    let question = text(&asked["approvals"][0]["id"]);
+    // Each with a place in its twin that is there only if the page has something to show.
+    let named = [
+        (
+            format!("/calls/{}", text(&call["request_id"])),
+            "/records/0/record/tool",
+        ),
+        (
+            format!("/calls/{}", text(&call["evidence"])),
+            "/records/0/proof",
+        ),
+        (format!("/cases/{}", furnished.order), "/case"),
+        (format!("/approvals/{question}"), "/approval/shown_digest"),
+        (
+            format!("/policy/explain?record={}", furnished.refused),
+            "/because/0/entry",
         ),
     ];
-    let pages = PAGES.iter().map(ToString::to_string).chain(more);
+    let pages = [
+        ("/", "/calls/0/code"),
+        ("/approvals", "/approvals/0/shown_digest"),
+        ("/grants", "/grants/0/id"),
+        ("/in-doubt", "/calls/0/key"),
+        ("/notifications", "/notifications/0/deliveries"),
+        ("/calls", "/calls/0/actor/type"),
+        ("/tools", "/tools/0"),
+        ("/upstreams", "/upstreams/0/health"),
+        ("/evidence", "/checkpoints/0"),
+        ("/policy", "/review/budgets/0/limit"),
+        ("/policy/report", "/calls"),
+        ("/errors", "/codes/0"),
+        ("/settings", "/settings/0/origin"),
+        ("/docs", "/groups/0"),
+        ("/tools/notes.add", "/spec/name"),
+        ("/errors/CONFLICT", "/code"),
+        ("/docs/approvals", "/markdown"),
+        ("/docs/errors", "/markdown"),
+        ("/docs?q=idempotency", "/groups/0"),
+        ("/sessions/s-1", "/calls/0/evidence"),
+        ("/search?q=nothing", "/asked"),
+        ("/calls?replayed=true&slow_ms=0", "/calls/0/took_us"),
+    ];
+    let is_listed = |page: &&str| pages.iter().any(|(listed, _)| listed == page);
+    assert!(PAGES.iter().all(is_listed));
+    let pages = pages.map(|(page, member)| (page.to_owned(), member));
     let mut seen = 0;
-    for page in pages {
+    for (page, member) in pages.into_iter().chain(named) {
         let (head, html) = person.get(&page);
         assert_eq!(head.status, 200, "{page}: {html}");
         assert_eq!(
@@ -100,14 +146,14 @@ fn every_page_is_shown_and_has_a_twin() {
             Some((page, query)) => format!("{page}.json?{query}"),
         };
         let (head, json) = person.get(&twin);
+        assert_eq!(head.status, 200, "{twin}: {json}");
         assert_eq!(head.of("content-type"), "application/json", "{twin}");
-        assert!(
-            serde_json::from_str::<Value>(&json).unwrap().is_object(),
-            "{twin}"
-        );
+        let shown: Value = serde_json::from_str(&json).unwrap();
+        let found = shown.pointer(member).filter(|value| !value.is_null());
+        assert!(found.is_some(), "{twin} has no {member}: {json}");
         seen += 1;
     }
-    assert!(seen >= 15);
+    assert!(seen >= 25, "{seen}");
 }
 
 /// B20: a session comes from the key of a person, never from that of an agent; its cookie is out of reach of scripts and other
@@ -281,6 +327,11 @@ fn what_is_shown_is_what_runs() {
         .to_owned();
     let (_, html) = person.get(&path);
     assert!(html.contains(&digest));
+    let authority = between(&html, "id=\"authority\"", "</section>");
+    assert!(
+        authority.contains("</b><br><span class=\"help\">"),
+        "{authority}"
+    );
     let shown = between(&html, "id=\"exactly\"", "</pre>");
     let other = digest.split_at(digest.len() - 1).0.to_owned()
         + if digest.ends_with('0') { "1" } else { "0" };
@@ -319,6 +370,100 @@ fn between(text: &str, from: &str, to: &str) -> String {
         .unwrap_or_else(|| panic!("no {from} in {text}"))
         .1;
     rest.split_once(to).unwrap().0.to_owned()
+}
+
+/// B17: guides are found by their words, a search without a result leads on, and an anchor is on the page that its link names.
+#[test]
+fn guides_are_searched() {
+    let world = World::start(&[]);
+    let person = Person::new(&world);
+    let (_, html) = person.get("/docs?q=Terms+with+a+ceiling");
+    assert!(html.contains("<a href=\"/docs/approvals\">"), "{html}");
+    assert!(!html.contains("<a href=\"/docs/telemetry\">"), "{html}");
+    let (_, html) = person.get("/docs?q=no+such+words+anywhere");
+    assert!(html.contains("No guide has these words.") && html.contains("See all guides"));
+    let (_, html) = person.get("/docs/grants");
+    assert!(
+        html.contains("href=\"/docs/approvals#terms-with-a-ceiling\""),
+        "{html}"
+    );
+    let (_, html) = person.get("/docs/approvals");
+    assert!(html.contains("id=\"terms-with-a-ceiling\""), "{html}");
+    // Pages without content say what to do.
+    let operator = world.operator();
+    for (page, hint) in [
+        ("/evidence?kind=erasure", "Choose another kind above."),
+        ("/policy/report", "href=\"/docs/conditions#observing\""),
+        ("/in-doubt", "href=\"/docs/operating#calls-in-doubt\""),
+    ] {
+        let (_, html) = operator.get(page);
+        assert!(html.contains(hint), "{page}: {html}");
+    }
+    // Code is code, and a period is said once.
+    let (_, html) = person.get("/errors");
+    assert!(
+        html.contains("<code>details.reason</code>") && !html.contains("`details"),
+        "{html}"
+    );
+    let (_, html) = person.get("/errors/CONFLICT");
+    assert_eq!(html.matches("24 hours").count(), 1, "{html}");
+}
+
+/// B17: the policy page shows for each tool who may call it, and which confirmations, rules, limits and budgets apply; the file is folded.
+#[test]
+fn the_policy_is_shown_tool_by_tool() {
+    let furnished = Furnished::start();
+    let (_, html) = furnished.world.operator().get("/policy");
+    let row = |tool: &str| {
+        let rights = between(&html, "id=\"rights\"", "</table>");
+        between(&rights, &format!("href=\"/tools/{tool}\""), "</tr>")
+    };
+    let add = row("notes.add");
+    for said in [
+        "refuses",
+        "no-secrets",
+        "startsWith(",
+        "long-notes",
+        "observed",
+    ] {
+        assert!(add.contains(said), "{said}: {add}");
+    }
+    let pay = row("payment.create_payment_intent");
+    for said in ["daily: 500000.00 EUR per 1d, each user", "asks a person"] {
+        assert!(pay.contains(said), "{said}: {pay}");
+    }
+    // The entry of the readers leaves it to all others.
+    assert!(add.contains("Agents: all other agents"), "{add}");
+    let vat = row("sample.vat");
+    assert!(vat.contains("tax | admin"), "{vat}");
+    let search = row("catalog.search_offers");
+    let limit = "5,000 calls per 1h, all callers together";
+    assert!(
+        search.contains(limit) && !search.contains("daily"),
+        "{search}"
+    );
+    let over_all = between(&html, "id=\"over-all\"", "</ul>");
+    assert!(
+        over_all.contains("100,000 calls per 1m, each user"),
+        "{over_all}"
+    );
+    assert!(
+        over_all.contains("1,000 identical calls of one session per 10m"),
+        "{over_all}"
+    );
+    let agents = between(&html, "id=\"agents\"", "</table>");
+    assert!(
+        agents.contains("reader-*") && agents.contains("all other agents"),
+        "{agents}"
+    );
+    let scopes = between(&html, "id=\"scopes\"", "</table>");
+    assert!(scopes.contains("admin"), "{scopes}");
+    let file = between(
+        &html,
+        "<details class=\"card mt\" id=\"file\">",
+        "</details>",
+    );
+    assert!(file.contains("no-secrets"), "{file}");
 }
 
 /// The languages of the console, by the browser's and by choice.

@@ -209,6 +209,11 @@ impl Document {
     }
 }
 
+/// The key of a member of a table, in quotation marks where TOML needs them.
+pub fn key_below(table: &str, name: &str) -> String {
+    check::joined(table, name)
+}
+
 /// The files that a text includes, as far as it can be read; their paths count from the folder of the file.
 pub fn includes(path: &Path, text: &str) -> Vec<PathBuf> {
     let (table, _) = DeTable::parse_recoverable(text);

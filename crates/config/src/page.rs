@@ -9,10 +9,11 @@ use crate::schema::{self, Section, Setting};
 /// Text before the tables.
 const HEAD: &str = include_str!("page/head.md");
 
-/// The whole page.
-pub fn page() -> String {
+/// The whole page; `policy` is the schema of a policy file.
+pub fn page(policy: &Value) -> String {
     let mut page = HEAD.to_owned();
-    for section in schema::sections() {
+    let policy = schema::policy_sections(policy);
+    for section in schema::sections().iter().chain(&policy) {
         section_of(section, &mut page);
     }
     page

@@ -9,8 +9,10 @@ use crate::sections::Config;
 
 mod node;
 mod order;
+mod policy;
 
 pub(crate) use node::Node;
+pub use policy::{policy_sections, with_policy};
 
 /// Identifier of the schema. It is a name: nothing is fetched from it.
 const ID: &str = "https://countersign.dev/schemas/config.schema.json";
@@ -18,7 +20,7 @@ const ID: &str = "https://countersign.dev/schemas/config.schema.json";
 /// Name of the schema's file beside a `countersign.toml`, which names it in its first line.
 pub const FILE_NAME: &str = "countersign.schema.json";
 
-/// The JSON Schema of `countersign.toml`.
+/// The JSON Schema of `countersign.toml`, in which a policy is any table: its members are the gateway's ([`with_policy`]).
 ///
 /// # Example
 ///
@@ -39,9 +41,9 @@ pub fn schema() -> &'static Value {
     &SCHEMA
 }
 
-/// The schema as the file `contracts/config.schema.json`.
-pub fn text() -> String {
-    format!("{:#}\n", sorted(schema()))
+/// The schema as the file `contracts/config.schema.json`; `policy` is the schema of a policy file.
+pub fn text(policy: &Value) -> String {
+    format!("{:#}\n", sorted(&with_policy(policy)))
 }
 
 /// One setting.
@@ -170,7 +172,7 @@ fn gather(node: &Node<'_>, head: Section, sections: &mut Vec<Section>) {
         };
         if child.is_table() {
             tables.push((child, below));
-        } else if let Some(items) = items.filter(|_| section.key.is_empty()) {
+        } else if let Some(items) = items.filter(|_| has_entries(&section.key)) {
             let mut list = Section {
                 is_list: true,
                 ..below
@@ -190,6 +192,11 @@ fn gather(node: &Node<'_>, head: Section, sections: &mut Vec<Section>) {
     for (child, below) in tables {
         gather(&child, below, sections);
     }
+}
+
+/// True if lists of tables in this table are sections of their own.
+fn has_entries(key: &str) -> bool {
+    key.is_empty() || key == policy::KEY
 }
 
 /// The settings of an entry in a list of tables; those of tables within it stand among them.
@@ -219,7 +226,8 @@ fn setting(key: String, node: &Node<'_>) -> Setting {
 fn parts(node: &Node<'_>) -> Vec<Setting> {
     let mut found = Vec::new();
     let entry = node.other_properties().or_else(|| node.items());
-    for form in node.alternatives().iter().chain(&entry) {
+    let forms = entry.as_ref().map_or(&[][..], Node::alternatives);
+    for form in node.alternatives().iter().chain(&entry).chain(forms) {
         for (name, child) in form.properties() {
             let is_new = |found: &[Setting]| !found.iter().any(|it: &Setting| it.key == name);
             if child.is_table() && child.alternatives().is_empty() {

@@ -129,7 +129,7 @@ mod tests {
             rest.split_once(to).unwrap().0
         };
         let layout = include_str!("../templates/layout.html");
-        let help = layout.split_once("<dialog id=\"keys\"").unwrap().1;
+        let help = layout.split_once("<dialog id=\"keyboard-help\"").unwrap().1;
         let mut pressed = 0;
         for line in between("const press = {", "\n  };").lines() {
             let Some((key, _)) = line.trim().split_once(": ()") else {

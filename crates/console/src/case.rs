@@ -126,6 +126,8 @@ impl Teller<'_> {
             rules: self.rules_of(record),
             proof: self.proof(part),
             is_sealed: part.has_payload && opened.is_none(),
+            is_folded: false,
+            is_wanted: false,
         }
     }
 

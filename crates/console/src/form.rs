@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use crate::shown::below;
 use crate::words::Words;
 
+pub(crate) mod digits;
 mod read;
 
 pub(crate) use read::arguments;
@@ -67,7 +68,7 @@ pub(crate) enum Kind {
     /// True, false, or nothing.
     Boolean,
     /// One of these.
-    Choice(Vec<String>),
+    Choice(Choices),
     /// A list of texts, one a line.
     Lines,
     /// A list of numbers, one a line.
@@ -76,10 +77,46 @@ pub(crate) enum Kind {
     Json,
     /// An object.
     Group(Vec<Field>),
-    /// A list of objects.
+    /// A list whose items have fields of their own: objects, choices, days, times.
     List(Vec<Vec<Field>>),
     /// Keys with a value each.
     Map(Vec<Entry>),
+}
+
+/// The values of a choice, as their options show them.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Choices {
+    options: Vec<String>,
+    /// Mark of the type that all of them have; options of several types are written as JSON.
+    mark: &'static str,
+}
+
+impl Choices {
+    /// The choices of an `enum`; `None` if there are none, or one of them is an object or a list.
+    fn new(listed: Option<&Value>) -> Option<Self> {
+        let listed = listed?.as_array()?.iter().filter(|value| !value.is_null());
+        let listed: Vec<&Value> = listed.collect();
+        let is_every = |is: fn(&Value) -> bool| listed.iter().all(|value| is(value));
+        let is_scalar = |value: &Value| !value.is_object() && !value.is_array();
+        if listed.is_empty() || !is_every(is_scalar) {
+            return None;
+        }
+        let mark = if is_every(Value::is_string) {
+            "s"
+        } else if is_every(Value::is_number) {
+            "n"
+        } else if is_every(Value::is_boolean) {
+            "b"
+        } else {
+            "j"
+        };
+        let option = |value: &&Value| match value {
+            Value::String(text) if mark == "s" => text.clone(),
+            value => value.to_string(),
+        };
+        let options = listed.iter().map(option).collect();
+        Some(Self { options, mark })
+    }
 }
 
 /// An entry of a map.
@@ -115,8 +152,9 @@ impl Field {
 
     /// The name under which the value comes back.
     pub(crate) fn name(&self) -> String {
-        let mark = match self.kind {
-            Kind::Text | Kind::Date | Kind::Choice(_) => "s",
+        let mark = match &self.kind {
+            Kind::Text | Kind::Date => "s",
+            Kind::Choice(choices) => choices.mark,
             Kind::Time => "t",
             Kind::Number => "n",
             Kind::Boolean => "b",
@@ -139,6 +177,15 @@ impl Field {
         matches!(self.kind, Kind::Lines | Kind::Numbers | Kind::Json)
     }
 
+    /// The type of input that picks a day or a time; `None` for all other kinds.
+    pub(crate) fn picker(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Date => Some("date"),
+            Kind::Time => Some("datetime-local"),
+            _ => None,
+        }
+    }
+
     /// The type of the input. A browser drops what it cannot read, so a text that is no time stays in a line of text.
     pub(crate) fn input_type(&self) -> &'static str {
         let is_empty = self.value.is_empty();
@@ -154,9 +201,19 @@ impl Field {
     /// The choices; empty if there are none.
     pub(crate) fn choices(&self) -> Option<&[String]> {
         match &self.kind {
-            Kind::Choice(choices) => Some(choices),
+            Kind::Choice(choices) => Some(&choices.options),
             _ => None,
         }
+    }
+
+    /// The value, if it is none of the choices: it is shown, and the binder has the last word about it.
+    pub(crate) fn other(&self) -> Option<&str> {
+        let is_known = match &self.kind {
+            Kind::Choice(choices) => choices.options.contains(&self.value),
+            Kind::Boolean => matches!(self.value.as_str(), "true" | "false"),
+            _ => true,
+        };
+        (!is_known && !self.value.is_empty()).then_some(self.value.as_str())
     }
 
     /// The fields of an object.
@@ -167,7 +224,7 @@ impl Field {
         }
     }
 
-    /// The items of a list of objects.
+    /// The items of a list, each with its fields.
     pub(crate) fn list(&self) -> Option<&[Vec<Self>]> {
         match &self.kind {
             Kind::List(items) => Some(items),
@@ -266,9 +323,8 @@ impl Drawing<'_> {
     }
 
     fn kind(&self, schema: &Value, value: &Value, pointer: &str, depth: usize) -> Kind {
-        let choices = strings(schema.get("enum"));
-        if !choices.is_empty() {
-            return Kind::Choice(choices.into_iter().map(str::to_owned).collect());
+        if let Some(choices) = Choices::new(schema.get("enum")) {
+            return Kind::Choice(choices);
         }
         match type_of(schema) {
             Some("string") => match schema.get("format").and_then(Value::as_str) {
@@ -292,18 +348,30 @@ impl Drawing<'_> {
         let Some(item) = schema.get("items").map(|item| self.resolved(item)) else {
             return Kind::Json;
         };
+        let given = value.as_array().filter(|items| !items.is_empty());
+        let has_control = has_control(item);
+        // A list that is longer than a form is written as a whole.
+        if has_control && given.is_some_and(|items| items.len() > INDEX_MAX) {
+            return Kind::Json;
+        }
+        let each = |draw: &dyn Fn(usize, &Value) -> Vec<Field>| {
+            let nothing = vec![Value::Null];
+            let items = given.unwrap_or(&nothing).iter().take(INDEX_MAX).enumerate();
+            Kind::List(items.map(|(at, value)| draw(at, value)).collect())
+        };
         match type_of(item) {
+            _ if has_control => each(&|at, value| {
+                let mut field = self.field((&at.to_string(), item), value, pointer, false, depth);
+                field.label = last_part(pointer);
+                vec![field]
+            }),
             Some("string") => Kind::Lines,
             Some("integer" | "number") => Kind::Numbers,
             Some("object") if depth < DEPTH_MAX && item.get("properties").is_some() => {
-                let nothing = vec![Value::Null];
-                let given = value.as_array().filter(|items| !items.is_empty());
-                let items = given.unwrap_or(&nothing).iter().take(INDEX_MAX).enumerate();
-                let drawn = items.map(|(at, value)| {
+                each(&|at, value| {
                     let place = below(pointer, &at.to_string());
                     self.members(item, value, &place, depth + 1)
-                });
-                Kind::List(drawn.collect())
+                })
             }
             _ => Kind::Json,
         }
@@ -388,6 +456,17 @@ impl Drawing<'_> {
     }
 }
 
+/// True if an item of a list has an input that knows its values: a choice, a day, a time.
+fn has_control(schema: &Value) -> bool {
+    let format = schema.get("format").and_then(Value::as_str);
+    Choices::new(schema.get("enum")).is_some()
+        || match type_of(schema) {
+            Some("boolean") => true,
+            Some("string") => matches!(format, Some("date" | "date-time")),
+            _ => false,
+        }
+}
+
 /// The schema of a value that is there, where the only other one is that of null.
 fn beside_null(schema: &Value) -> Option<&Value> {
     let branches = schema.get("anyOf").or_else(|| schema.get("oneOf"))?;
@@ -405,7 +484,12 @@ fn allows_null(schema: &Value) -> bool {
     let types = strings(schema.get("type"));
     let branches = schema.get("anyOf").or_else(|| schema.get("oneOf"));
     let mut branches = branches.and_then(Value::as_array).into_iter().flatten();
-    types.contains(&"null") || branches.any(is_null)
+    let mut listed = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    types.contains(&"null") || branches.any(is_null) || listed.any(Value::is_null)
 }
 
 /// The type, and the one beside null where null is allowed; `None` where there are several.
@@ -447,18 +531,25 @@ fn text_of(value: &Value, kind: &Kind) -> String {
         (Value::Null, _) | (_, Kind::Group(_) | Kind::List(_) | Kind::Map(_)) => String::new(),
         (Value::Array(items), Kind::Lines | Kind::Numbers) => {
             let lines = items.iter().map(|item| match item.as_str() {
-                Some(text) => text.to_owned(),
-                None => item.to_string(),
+                Some(text) => digits::shown(text).to_owned(),
+                None => digits::text(item),
             });
             lines.collect::<Vec<_>>().join("\n")
         }
         (Value::String(text), Kind::Time) => local(text).unwrap_or_else(|| text.clone()),
+        (value, Kind::Choice(choices)) if choices.mark == "j" => digits::text(value),
         (
             Value::String(text),
             Kind::Text | Kind::Date | Kind::Choice(_) | Kind::Number | Kind::Boolean,
-        ) => text.clone(),
-        (value, _) => value.to_string(),
+        ) => digits::shown(text).to_owned(),
+        (value, _) => digits::text(value),
     }
+}
+
+/// The last part of a pointer, as its author wrote it.
+fn last_part(pointer: &str) -> String {
+    let part = pointer.rsplit('/').next().unwrap_or_default();
+    part.replace("~1", "/").replace("~0", "~")
 }
 
 /// A time without its zone, UTC; `None` if something would be lost.

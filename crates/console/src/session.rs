@@ -350,8 +350,26 @@ fn language(headers: &HeaderMap) -> Language {
     let accepted = headers
         .get(ACCEPT_LANGUAGE)
         .and_then(|text| text.to_str().ok());
-    let accepted = accepted.and_then(|text| text.split([',', ';']).next());
-    Language::of(chosen.as_deref().or(accepted.map(str::trim)))
+    Language::of(chosen.as_deref().or(accepted.and_then(preferred)))
+}
+
+/// The tag of `Accept-Language` with the highest quality among the languages that there are, the first of equals.
+fn preferred(accepted: &str) -> Option<&str> {
+    let mut best: Option<(f32, &str)> = None;
+    for range in accepted.split(',') {
+        let mut parts = range.split(';').map(str::trim);
+        let tag = parts.next().unwrap_or_default();
+        let primary = tag.split('-').next().unwrap_or_default();
+        let is_spoken = ["en", "zh"]
+            .iter()
+            .any(|one| primary.eq_ignore_ascii_case(one));
+        let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+        let quality = quality.map_or(1.0, |text| text.trim().parse().unwrap_or(0.0));
+        if is_spoken && quality > best.map_or(0.0, |(quality, _)| quality) {
+            best = Some((quality, tag));
+        }
+    }
+    best.map(|(_, tag)| tag)
 }
 
 fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
@@ -408,5 +426,25 @@ mod tests {
         assert_eq!(cookie(&headers, SESSION).as_deref(), Some("x"));
         assert_eq!(language(&headers), Language::Chinese);
         assert_eq!(cookie(&headers, "b"), None);
+    }
+
+    /// The browser's languages count by their quality, not by their place; languages that the console does not have are passed over.
+    #[test]
+    fn the_preferred_language_is_taken() {
+        for (accepted, expected) in [
+            ("zh-CN,zh;q=0.9", Language::Chinese),
+            ("de-DE,de;q=0.9,zh;q=0.8,en;q=0.7", Language::Chinese),
+            ("de, en;q=0.5, zh-TW; q=0.6", Language::Chinese),
+            ("en;q=0.3,zh;q=0.9", Language::Chinese),
+            ("zh;q=0,en;q=0.1", Language::English),
+            ("en-GB,zh", Language::English),
+            ("fr,*;q=0.5", Language::English),
+            ("zh;q=many", Language::English),
+            ("", Language::English),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append(ACCEPT_LANGUAGE, accepted.parse().unwrap());
+            assert_eq!(language(&headers), expected, "{accepted}");
+        }
     }
 }

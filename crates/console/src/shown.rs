@@ -47,19 +47,30 @@ fn span(seconds: u64, w: &Words) -> String {
     }
 }
 
-/// `12.9 ms`.
+/// `12.9 ms`. No line breaks between a number and its unit.
 pub(crate) fn took(us: u64) -> String {
     match us {
-        0..1_000 => format!("{us} µs"),
+        0..1_000 => format!("{us}\u{a0}µs"),
         1_000..10_000 => tenths(us, 1_000, "ms"),
-        10_000..1_000_000 => format!("{} ms", us / 1_000),
+        10_000..1_000_000 => format!("{}\u{a0}ms", us / 1_000),
         1_000_000..60_000_000 => tenths(us, 1_000_000, "s"),
-        _ => format!("{} min {} s", us / 60_000_000, us / 1_000_000 % 60),
+        _ => {
+            let (minutes, seconds) = (us / 60_000_000, us / 1_000_000 % 60);
+            format!("{minutes}\u{a0}min {seconds}\u{a0}s")
+        }
+    }
+}
+
+/// `0.4`, `12` or `1,234`: milliseconds, for a column of them.
+pub(crate) fn millis(us: u64) -> String {
+    match us {
+        0..10_000 => format!("{}.{}", us / 1_000, us / 100 % 10),
+        _ => number(us / 1_000),
     }
 }
 
 fn tenths(value: u64, unit: u64, name: &str) -> String {
-    format!("{}.{} {name}", value / unit, value * 10 / unit % 10)
+    format!("{}.{}\u{a0}{name}", value / unit, value * 10 / unit % 10)
 }
 
 /// `1,234,567`.
@@ -87,7 +98,7 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
 /// `1.2 MB`.
 pub(crate) fn bytes(value: u64) -> String {
     match value {
-        0..1_000 => format!("{value} B"),
+        0..1_000 => format!("{value}\u{a0}B"),
         1_000..1_000_000 => tenths(value, 1_000, "kB"),
         1_000_000..1_000_000_000 => tenths(value, 1_000_000, "MB"),
         _ => tenths(value, 1_000_000_000, "GB"),
@@ -113,30 +124,57 @@ pub(crate) struct Difference {
     pub(crate) after: String,
 }
 
-/// The places at which two values differ, as far as people look.
-pub(crate) fn differences(before: &Value, after: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
+impl Difference {
+    /// Maximum length of a value in a table, in characters.
+    const SHOWN_MAX: usize = 120;
+
+    pub(crate) fn before_text(&self) -> String {
+        excerpt(&self.before, Self::SHOWN_MAX)
+    }
+
+    pub(crate) fn after_text(&self) -> String {
+        excerpt(&self.after, Self::SHOWN_MAX)
+    }
+}
+
+/// The first characters of a text, with a sign if there are more.
+pub(crate) fn excerpt(text: &str, max: usize) -> String {
+    let mut signs = text.chars();
+    let mut start: String = signs.by_ref().take(max).collect();
+    if signs.next().is_some() {
+        start.push('…');
+    }
+    start
+}
+
+/// Maximum number of differences that are listed.
+const LISTED_MAX: usize = 100;
+
+/// The places at which two values differ.
+#[derive(Debug, Default)]
+pub(crate) struct Differences {
+    /// The first of them.
+    pub(crate) listed: Vec<Difference>,
+    /// Number of those that are not listed.
+    pub(crate) more: usize,
+}
+
+/// The places at which two values differ: as many as people look at, and how many more there are.
+pub(crate) fn differences(before: &Value, after: &Value) -> Differences {
+    let mut found = Differences::default();
     compare(Some(before), Some(after), String::new(), &mut found);
     found
 }
 
-fn compare(
-    before: Option<&Value>,
-    after: Option<&Value>,
-    path: String,
-    found: &mut Vec<Difference>,
-) {
-    /// Maximum number of differences that are listed.
-    const LISTED_MAX: usize = 100;
-    if before == after || found.len() == LISTED_MAX {
+fn compare(before: Option<&Value>, after: Option<&Value>, path: String, found: &mut Differences) {
+    if before == after {
         return;
     }
     match (before, after) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for name in names {
-                let escaped = name.replace('~', "~0").replace('/', "~1");
-                compare(a.get(name), b.get(name), format!("{path}/{escaped}"), found);
+                compare(a.get(name), b.get(name), below(&path, name), found);
             }
         }
         (Some(Value::Array(a)), Some(Value::Array(b))) => {
@@ -144,9 +182,10 @@ fn compare(
                 compare(a.get(at), b.get(at), format!("{path}/{at}"), found);
             }
         }
+        (_, _) if found.listed.len() == LISTED_MAX => found.more += 1,
         (before, after) => {
             let text = |value: Option<&Value>| value.map(ToString::to_string);
-            found.push(Difference {
+            found.listed.push(Difference {
                 path,
                 before: text(before).unwrap_or_default(),
                 after: text(after).unwrap_or_default(),
@@ -172,11 +211,57 @@ pub(crate) fn lines(value: &Value, notes: &BTreeMap<String, Vec<String>>) -> Vec
 /// Maximum lines of a value on a page.
 pub(crate) const LINES_MAX: usize = 400;
 
+/// Maximum size of a value on a page, in bytes of HTML: a page with three of them stays below 100 KB.
+pub(crate) const PANE_BYTES_MAX: usize = 17_000;
+
+/// Size of the elements around a line or a note, in bytes.
+const AROUND_LINE: usize = 32;
+
+/// Size of a text in HTML, in bytes: five signs are written as entities.
+pub(crate) fn escaped_len(text: &str) -> usize {
+    text.len() + 4 * text.matches(is_escaped).count()
+}
+
+const fn is_escaped(sign: char) -> bool {
+    matches!(sign, '&' | '<' | '>' | '"' | '\'')
+}
+
+/// The longest beginning of a text that needs no more than this many bytes of HTML.
+pub(crate) fn fitting(text: &str, bytes: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, sign)| {
+        used += if is_escaped(*sign) {
+            5
+        } else {
+            sign.len_utf8()
+        };
+        used > bytes
+    });
+    let end = end.map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or_default()
+}
+
 /// The first lines, and whether there are more.
-pub(crate) fn cut(mut lines: Vec<Line>) -> (Vec<Line>, bool) {
-    let is_cut = lines.len() > LINES_MAX;
-    lines.truncate(LINES_MAX);
-    (lines, is_cut)
+pub(crate) fn cut(lines: Vec<Line>) -> (Vec<Line>, bool) {
+    let mut left = PANE_BYTES_MAX;
+    let mut kept = Vec::new();
+    for mut line in lines {
+        let notes = line.notes.iter();
+        let notes: usize = notes.map(|note| escaped_len(note) + AROUND_LINE).sum();
+        let size = escaped_len(&line.text) + AROUND_LINE + notes;
+        if size > left || kept.len() == LINES_MAX {
+            // A line that is longer than a page is begun.
+            let room = left.saturating_sub(AROUND_LINE + notes);
+            if kept.len() < LINES_MAX && room > 0 {
+                line.text = format!("{}…", fitting(&line.text, room));
+                kept.push(line);
+            }
+            return (kept, true);
+        }
+        left -= size;
+        kept.push(line);
+    }
+    (kept, false)
 }
 
 fn write(
@@ -245,6 +330,7 @@ mod tests {
         let a = serde_json::json!({"n": 1, "l": [1, 2], "o": {"a/b": true}, "gone": null});
         let b = serde_json::json!({"n": 2, "l": [1], "o": {"a/b": true}, "new": "x"});
         let all: Vec<_> = differences(&a, &b)
+            .listed
             .into_iter()
             .map(|one| (one.path, one.before, one.after))
             .collect();
@@ -256,21 +342,61 @@ mod tests {
             of("/new", "", "\"x\""),
         ];
         assert_eq!(all, expected);
-        assert!(differences(&a, &a).is_empty());
+        assert!(differences(&a, &a).listed.is_empty());
+    }
+
+    /// What is not listed is counted.
+    #[test]
+    fn further_differences_are_counted() {
+        let of = |value: u32| (0..250).map(|_| json!({"n": value})).collect::<Value>();
+        let found = differences(&of(1), &of(2));
+        assert_eq!((found.listed.len(), found.more), (LISTED_MAX, 150));
+        let last = found.listed.last().unwrap();
+        assert_eq!(last.path, "/99/n");
+        let found = differences(&json!("a".repeat(500)), &json!(1));
+        assert_eq!(found.listed[0].before_text().chars().count(), 121);
+        assert_eq!((found.listed[0].before.len(), found.more), (502, 0));
+    }
+
+    /// A value takes no more room on a page than it may, however it is written.
+    #[test]
+    fn values_are_cut_by_their_size() {
+        let size = |lines: &[Line]| -> usize {
+            let sizes = lines.iter().map(|line| escaped_len(&line.text));
+            sizes.map(|size| size + AROUND_LINE).sum()
+        };
+        let quotes = json!(["\"".repeat(40_000)]);
+        let rows: Value = (0..1_000)
+            .map(|at| json!({"sku": at, "title": "<b>"}))
+            .collect();
+        for value in [&quotes, &rows] {
+            let (kept, is_cut) = cut(lines(value, &BTreeMap::new()));
+            assert!(is_cut && kept.len() > 1 && kept.len() <= LINES_MAX);
+            assert!(size(&kept) <= PANE_BYTES_MAX + '…'.len_utf8());
+        }
+        let small = lines(&json!({"a": [1, 2, 3]}), &BTreeMap::new());
+        assert_eq!(cut(small.clone()), (small, false));
+        assert_eq!(fitting("a<b", 5), "a");
+        assert_eq!(fitting("a<b", 6), "a<");
+        assert_eq!(fitting("é", 1), "");
     }
 
     #[test]
     fn figures_are_short() {
         for (us, text) in [
-            (0, "0 µs"),
-            (999, "999 µs"),
-            (1_250, "1.2 ms"),
-            (12_900, "12 ms"),
-            (1_900_000, "1.9 s"),
-            (258_000_000, "4 min 18 s"),
+            (0, "0\u{a0}µs"),
+            (999, "999\u{a0}µs"),
+            (1_250, "1.2\u{a0}ms"),
+            (12_900, "12\u{a0}ms"),
+            (1_900_000, "1.9\u{a0}s"),
+            (258_000_000, "4\u{a0}min 18\u{a0}s"),
         ] {
             assert_eq!(took(us), text);
         }
+        for (us, text) in [(0, "0.0"), (450, "0.4"), (9_999, "9.9"), (12_900, "12")] {
+            assert_eq!(millis(us), text);
+        }
+        assert_eq!(millis(1_234_567_000), "1,234,567");
         assert_eq!(number(1_234_567), "1,234,567");
         assert_eq!(number(999), "999");
         assert_eq!(
@@ -279,7 +405,7 @@ mod tests {
         );
         assert_eq!(
             (bytes(12), bytes(1_250_000)),
-            ("12 B".into(), "1.2 MB".into())
+            ("12\u{a0}B".into(), "1.2\u{a0}MB".into())
         );
         assert_eq!(
             moment("2026-11-17T14:41:07.5Z"),

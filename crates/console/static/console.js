@@ -26,16 +26,52 @@ const live = one("[data-live]");
 if (live) {
   const rows = one(live.dataset.target);
   const source = new EventSource("/calls/live");
-  source.addEventListener("calls", async () => {
-    const known = new Set(all("tr[id]", rows).map((row) => row.id));
-    await htmx.ajax("GET", live.dataset.live, { target: rows, swap: "innerHTML" });
-    all("tr[id]", rows).filter((row) => !known.has(row.id)).forEach((row) => row.classList.add("new"));
+  const draw = async () => {
+    const answer = await fetch(live.dataset.live, { headers: { accept: "text/html" }, redirect: "error" });
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(`<table><tbody>${await answer.text()}</tbody></table>`, "text/html");
+    merge(rows, all("tr[id]", page));
+    if (!rows.firstElementChild) return;
     one("[data-empty]")?.remove();
     one("[data-table]")?.removeAttribute("hidden");
+  };
+  // One look at a time; what happens meanwhile is one more.
+  let busy = false;
+  let again = false;
+  source.addEventListener("calls", async () => {
+    again = true;
+    if (busy) return;
+    busy = true;
+    while (again) {
+      again = false;
+      await draw().catch(() => {});
+    }
+    busy = false;
   });
   source.addEventListener("open", () => live.classList.remove("off"));
   source.addEventListener("error", () => live.classList.add("off"));
   addEventListener("pagehide", () => source.close());
+}
+
+// Makes the rows of a table those of a newer list, by their ids. Rows that stay are not moved, and a chosen row is not taken away, so the
+// choice and the focus stay where they are.
+function merge(rows, newer) {
+  const isHeld = (part) => part.matches(".here") || part.contains(document.activeElement);
+  const ids = new Set(newer.map((row) => row.id));
+  for (const row of all("tr[id]", rows)) if (!ids.has(row.id) && !isHeld(row)) row.remove();
+  let next = rows.firstElementChild;
+  for (const row of newer) {
+    const old = document.getElementById(row.id);
+    if (old?.parentElement !== rows) {
+      row.classList.add("new");
+      rows.insertBefore(document.adoptNode(row), next);
+      continue;
+    }
+    [...row.cells].forEach((cell, at) => {
+      if (!isHeld(old.cells[at]) && old.cells[at].outerHTML !== cell.outerHTML) old.cells[at].replaceWith(cell.cloneNode(true));
+    });
+    next = old.nextElementSibling;
+  }
 }
 
 // A list that is narrowed while one writes.
@@ -69,7 +105,6 @@ if (views) {
 }
 
 // The keyboard.
-let here = -1;
 let went = false;
 const places = {
   o: "/", a: "/approvals", i: "/in-doubt", n: "/notifications", c: "/calls", t: "/tools", u: "/upstreams", e: "/evidence", p: "/policy", r: "/errors", s: "/settings", d: "/docs",
@@ -78,11 +113,12 @@ const places = {
 function step(by) {
   const rows = all("main tbody tr:not([hidden])");
   if (!rows.length) return;
-  rows[here]?.classList.remove("here");
-  here = Math.max(0, Math.min(rows.length - 1, here + by));
-  rows[here].classList.add("here");
-  rows[here].scrollIntoView({ block: "nearest" });
-  one("a", rows[here])?.focus({ preventScroll: true });
+  const here = rows.findIndex((row) => row.classList.contains("here"));
+  const row = rows[Math.max(0, Math.min(rows.length - 1, here + by))];
+  one("main tr.here")?.classList.remove("here");
+  row.classList.add("here");
+  row.scrollIntoView({ block: "nearest" });
+  one("a", row)?.focus({ preventScroll: true });
 }
 
 document.addEventListener("keydown", (event) => {
@@ -91,9 +127,9 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  const help = one("#keys");
+  const help = one("#keyboard-help");
   const press = {
-    "/": () => one("#search")?.focus(),
+    "/": () => one("#search-all")?.focus(),
     "?": () => (help?.open ? help.close() : help?.showModal()),
     ".": () => { const twin = one("[data-twin]"); if (twin) location.href = twin.href; },
     j: () => step(1),

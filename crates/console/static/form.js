@@ -11,10 +11,24 @@ const decimal = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const unescape = (part) => part.replaceAll("~1", "/").replaceAll("~0", "~");
 const parts = (pointer) => pointer.split("/").slice(1).map(unescape);
 
-const number = (text) => {
-  const trimmed = text.trim();
-  return decimal.test(trimmed) && Number.isSafeInteger(Math.trunc(Number(trimmed))) ? Number(trimmed) : text;
-};
+// A number stays the text that it is, in a string with this mark: a double would round it.
+const mark = `\uE000${Math.random().toString(36).slice(2)}:`;
+const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const isNumber = (value) => typeof value === "string" && value.startsWith(mark);
+const digits = (text) => (isNumber(text) ? text.slice(mark.length) : text);
+const toText = (value, indent) => JSON.stringify(value, (_, inner) => dense(inner), indent).replace(new RegExp(`"${mark}([^"]*)"`, "g"), "$1");
+
+const members = (value) => (typeof value === "object" && value !== null ? value : {});
+
+function parse(text) {
+  JSON.parse(text);
+  return JSON.parse(text.replace(tokens, (token) => (token[0] === '"' ? token : JSON.stringify(mark + token))));
+}
+
+const number = (text) => (decimal.test(text.trim()) ? mark + text.trim() : text);
+
+// A time as its input has it: UTC, whole seconds. Undefined where something would be lost.
+const local = (text) => (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.0+)?(Z|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text)) ? new Date(text).toISOString().slice(0, 19) : undefined);
 
 function written(kind, text) {
   const trimmed = text.trim();
@@ -25,10 +39,13 @@ function written(kind, text) {
     case "t": return /^[\d-]+T\d\d:\d\d(:\d\d)?$/.test(trimmed) ? `${trimmed.padEnd(19, ":00")}Z` : text;
     case "l": return lines();
     case "r": return lines().map(number);
-    case "j": try { return JSON.parse(text); } catch { return text; }
+    case "j": try { return parse(text); } catch { return text; }
     default: return text;
   }
 }
+
+// What a field was given from raw JSON, and how it shows it: a field that is not edited gives that back.
+const given = new WeakMap();
 
 function put(root, path, isEntry, value) {
   let place = root;
@@ -45,26 +62,39 @@ const dense = (value) => (Array.isArray(value) ? Array.from(value).filter((item)
 
 function toJson(form) {
   const [root, keys] = [{}, new Map()];
-  const fields = [...form.elements].filter(isField).map((element) => [named(element), element.value]);
+  const fields = [...form.elements].filter(isField).map((element) => [named(element), element.value, given.get(element)]);
   for (const [[, entry, kind, , pointer], text] of fields) if (entry && !kind) keys.set(pointer, text.trim());
-  for (const [[, entry, kind, orNull, pointer], text] of fields) {
-    if (!kind || (!text.trim() && !orNull)) continue;
+  for (const [[, entry, kind, orNull, pointer], text, known] of fields) {
+    const isAsGiven = known?.shown === text && known.value !== undefined;
+    if (!kind || (!text.trim() && !orNull && !isAsGiven)) continue;
     const path = parts(pointer);
     if (entry) path.splice(-1, 1, keys.get(pointer) ?? "");
-    put(root, path, entry, text.trim() ? written(kind, text) : null);
+    put(root, path, entry, isAsGiven ? known.value : text.trim() ? written(kind, text) : null);
   }
-  return JSON.stringify(root, (_, value) => dense(value), 2);
+  return toText(root, 2);
+}
+
+// A value as its field shows it. An input that cannot show a day or a time becomes a line of text, and a choice gets one more option.
+function show(field, kind, found) {
+  const isList = "lr".includes(kind || "-") && Array.isArray(found);
+  const text = (value) => (typeof value === "string" && kind !== "j" ? digits(value) : toText(value));
+  const shown = found == null ? "" : isList ? found.map(text).join("\n") : text(found);
+  const picker = field.dataset.type;
+  if (picker) field.type = picker;
+  if (field.tagName === "SELECT" && ![...field.options].some((option) => option.value === shown)) field.add(new Option(shown));
+  field.value = picker === "datetime-local" ? local(shown) ?? "" : shown;
+  if (picker && !field.value && shown) [field.type, field.value] = ["text", shown];
+  given.set(field, { shown: field.value, value: found });
 }
 
 function toFields(form, value) {
-  const at = (path) => path.reduce((place, part) => place?.[part], value);
+  const at = (path) => path.reduce((place, part) => members(place)[part], value);
   // As many rows as there are values.
   for (let again = true; again;) {
     again = false;
     for (const button of all("[data-add]", form)) {
       const rows = all(":scope > .item", button.closest("fieldset")).length;
-      const found = at(parts(button.dataset.add));
-      const wanted = Array.isArray(found) ? found.length : Object.keys(found ?? {}).length;
+      const wanted = Object.keys(members(at(parts(button.dataset.add)))).length;
       if (rows < wanted && rows < 200) again = Boolean(addItem(button));
     }
   }
@@ -74,13 +104,10 @@ function toFields(form, value) {
     const path = parts(pointer);
     let found = at(path);
     if (entry) {
-      const [key, own] = Object.entries(at(path.slice(0, -1)) ?? {})[path.at(-1)] ?? [];
+      const [key, own] = Object.entries(members(at(path.slice(0, -1))))[path.at(-1)] ?? [];
       found = kind ? own : key;
     }
-    if (found == null) field.value = "";
-    else if ("lr".includes(kind || "-") && Array.isArray(found)) field.value = found.join("\n");
-    else if (field.type === "datetime-local") field.value = Number.isNaN(Date.parse(found)) ? "" : new Date(found).toISOString().slice(0, 19);
-    else field.value = typeof found === "string" && kind !== "j" ? found : JSON.stringify(found);
+    show(field, kind, found);
   }
 }
 
@@ -96,7 +123,7 @@ document.addEventListener("input", (event) => {
   if (event.target.name === "mode") showMode(form);
   else if (isField(event.target)) form.elements.raw.value = toJson(form);
   else if (event.target.name === "raw") {
-    try { toFields(form, JSON.parse(event.target.value)); } catch { /* half written */ }
+    try { toFields(form, parse(event.target.value)); } catch { /* half written */ }
   }
 });
 
@@ -129,6 +156,7 @@ function addItem(button) {
       const text = element.getAttribute(attribute);
       if (text && (text.endsWith(from) || text.includes(`${from}/`))) element.setAttribute(attribute, text.replace(from, to));
     }
+    if (element.dataset.type) element.type = element.dataset.type;
     if ("value" in element && element.tagName !== "BUTTON") element.value = "";
   }
   all(".issue", copy).forEach((issue) => issue.remove());

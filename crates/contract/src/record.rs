@@ -90,6 +90,14 @@ impl BindSummary {
             issues: counts,
         }
     }
+
+    /// True if the binder changed something, so that the call could run.
+    pub fn is_repaired(&self) -> bool {
+        match self.status {
+            Some(BindStatus::Repaired) => true,
+            Some(BindStatus::Exact | BindStatus::Incomplete | BindStatus::Refused) | None => false,
+        }
+    }
 }
 
 /// Time that a call spent in each phase. Waiting for a person is a phase of its own: without it an unanswered
@@ -105,6 +113,15 @@ pub struct PhaseTimes {
     pub executing_us: u64,
     /// Recording and committing.
     pub settling_us: u64,
+}
+
+impl PhaseTimes {
+    /// Duration of the call in microseconds, without waiting for a person.
+    pub const fn worked_us(&self) -> u64 {
+        self.queued_us
+            .saturating_add(self.executing_us)
+            .saturating_add(self.settling_us)
+    }
 }
 
 /// Fields of a record for a log line or a span: names and values, nothing sensitive.

@@ -66,6 +66,10 @@ pub struct Behaviour {
     /// Kind of change, as a hint for hosts: they ask the user more often about destructive tools.
     #[serde(skip_serializing_if = "Change::is_default")]
     pub change: Change,
+    /// False if a call reaches nothing beyond the data of the service, as a hint for hosts. `None` if it follows from the effect: true for
+    /// an external one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
     /// Rule whether the reply waits for its evidence.
     pub evidence: EvidenceRule,
     /// Time for which an answer is valid, in seconds (A8).
@@ -445,6 +449,7 @@ impl Default for Behaviour {
         Self {
             effect: Effect::default(),
             change: Change::default(),
+            open_world: None,
             evidence: EvidenceRule::default(),
             ttl_seconds: None,
             confirmation: Confirmation::default(),

@@ -28,6 +28,7 @@ mod doubt;
 mod erase;
 mod export;
 pub(crate) mod growth;
+mod listed;
 mod locate;
 mod manner;
 mod open;
@@ -61,12 +62,6 @@ pub use recording::{LeftOut, Recorded, RecordedCalls};
 pub use repeats::{Repeat, Repeats};
 pub use resolve::{Resolution, Resolved};
 pub use words::ListedHold;
-
-/// Number of users whose keys are tried in one batch, for a request id that a caller chose.
-const USERS_AT_ONCE: usize = 250;
-
-/// Maximum number of users that are searched for an id whose user is not known: each costs opening a key.
-const USERS_MAX: usize = 1_000;
 
 /// Grants opening payloads.
 pub const SCOPE_OPEN: &str = "evidence:open";
@@ -150,7 +145,7 @@ pub enum Error {
     /// The id does not show which user it belongs to, and there are too many users to search all of them: name the
     /// user. Usually the caller chose the id of the request.
     #[error(
-        "{name:?} is not among the ids of the gateway or of the first {USERS_MAX} users; more are not looked through"
+        "{name:?} is not an id of the gateway, and there are more than {max} users whose id it could be", max = locate::USERS_MAX
     )]
     NameTheUser {
         /// The id that was searched for.
@@ -288,36 +283,16 @@ impl Archive {
         if user_id.is_none() && !rows.is_empty() {
             return Ok(rows);
         }
-        let mut users = match user_id {
-            Some(user_id) => vec![user_id.to_owned()],
-            None => self.store.users("", USERS_AT_ONCE).await?,
-        };
-        let mut asked = 0;
-        while let Some(last) = users.last().cloned() {
-            if asked >= USERS_MAX {
-                let name = request_id.to_string();
-                return Err(Error::NameTheUser { name });
-            }
-            asked += users.len();
-            let mut chosen = Vec::new();
-            for user in &users {
-                // A key that was destroyed meanwhile finds nothing.
-                let keys = self.vault.known_key(user).await?;
-                chosen.extend(keys.map(|keys| keys.request_id(request_id)));
-            }
-            if !chosen.is_empty() {
-                let chosen = LogQuery {
-                    request_ids: chosen,
-                    user_id: user_id.map(str::to_owned),
-                    limit,
-                    ..LogQuery::default()
-                };
-                rows.extend(self.store.records(&chosen).await?);
-            }
-            users = match user_id {
-                Some(_) => Vec::new(),
-                None => self.store.users(&last, USERS_AT_ONCE).await?,
+        let users = self.users_meant(user_id, request_id.as_str()).await?;
+        if !users.is_empty() {
+            let chosen = users.iter().map(|(_, keys)| keys.request_id(request_id));
+            let chosen = LogQuery {
+                request_ids: chosen.collect(),
+                user_id: user_id.map(str::to_owned),
+                limit,
+                ..LogQuery::default()
             };
+            rows.extend(self.store.records(&chosen).await?);
         }
         rows.sort_by(|left, right| (right.at, &right.id).cmp(&(left.at, &left.id)));
         rows.truncate(limit);

@@ -58,7 +58,7 @@ pub const DERIVE_WINDOW: Duration = Duration::from_mins(2);
 
 /// The rule for a write without a key (A5). If the policy has none, a key is [derived](UnkeyedWrites::Derive) for a
 /// model's call, and a program's call is [allowed](UnkeyedWrites::Allow).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnkeyedWrites {
     /// The same call within the window gets the first answer, with a warning.

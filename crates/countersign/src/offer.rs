@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 
 use crate::BoxFuture;
+use crate::context::CallContext;
 use crate::dialogue::Dialogue;
-use crate::principal::Principal;
 
 /// A kind of thing that is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub enum Asked {
 
 /// A request: who asks, and what.
 pub struct Request<'a> {
-    /// The caller.
-    pub principal: &'a Principal,
+    /// The caller, with the documents of the user: see [`Executor::context_outside_calls`](crate::Executor::context_outside_calls).
+    pub context: &'a CallContext,
     /// Tools that the caller may call. A caller who may call no tool of a server gets nothing from it.
     pub tools: &'a BTreeSet<String>,
     /// The caller, as far as it can be spoken to.

@@ -6,9 +6,10 @@
 //!
 //! A call is matched strictly. Where the same call was answered differently over time, the first one gets the first answer,
 //! the second one the second, and one more than were recorded is refused. Where it was always answered alike, it may be
-//! made any number of times. In a masked recording a placeholder is matched by any value of its kind: the same value each
-//! time, and another value than any other placeholder of this kind. Where an answer has the placeholder, the caller gets
-//! its own value back.
+//! made any number of times. In a masked recording a placeholder is matched by the value that was recorded if the
+//! [digests](Digests) of the masked values are there. Without them it is matched by any value of its kind, with a warning: the
+//! same value each time, and another value than any other placeholder of this kind. Where an answer has the placeholder, the
+//! caller gets its own value back.
 
 use std::sync::Arc;
 
@@ -21,10 +22,12 @@ use crate::tool::{DynTool, Reply, ToolError};
 
 mod bindings;
 mod compare;
+mod digests;
 mod known;
 mod mask;
 mod play;
 
+pub use digests::{Digests, DigestsError};
 pub(crate) use known::Known;
 pub(crate) use mask::{Masker, placeholder};
 pub use play::{Answer, Counts, Nearest, NotRecorded, Player};

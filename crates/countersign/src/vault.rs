@@ -113,6 +113,21 @@ impl Vault {
         }
     }
 
+    /// The key in these bytes, from the cache if it is there.
+    pub(crate) async fn opened(
+        &self,
+        user_id: &str,
+        wrapped: &WrappedKey,
+    ) -> Result<Arc<UserKey>, Error> {
+        match self
+            .cached(user_id)
+            .filter(|key| wrapped.id == Some(key.id()))
+        {
+            Some(key) => Ok(key),
+            None => self.unwrap(user_id, wrapped).await,
+        }
+    }
+
     /// Also reads keys that this master key wraps: those that a rotation has not come to yet.
     pub fn also_reading(mut self, former: Arc<dyn Kms>) -> Self {
         self.masters.get_mut().former = Some(former);

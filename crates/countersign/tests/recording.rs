@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use countersign::contract::envelope::CheckpointRef;
+use countersign::contract::envelope::{CheckpointRef, Warning};
 use countersign::contract::evidence::Exact;
 use countersign::contract::parameter::Sensitivity;
 use countersign::contract::recording::{Call, Declared, Header, LogRef, Outcome, Recording};
@@ -14,11 +14,12 @@ use countersign::contract::{
     RequestEnvelope, SnapshotId, ToolName, ToolSpec, ValueKind,
 };
 use countersign::ledger::{LogQuery, MemoryStore, Store};
-use countersign::recording::Player;
+use countersign::recording::{Digests, Player};
 use countersign::{
     Arguments, BoxFuture, CallContext, Catalog, DynTool, Executor, Principal, Reply, ToolCall,
     ToolError,
 };
+use countersign_evidence::seal::commit;
 use serde_json::{Value, json};
 
 /// A tool that counts how often it was run.
@@ -45,13 +46,14 @@ fn spec() -> ToolSpec {
     let from = Parameter::new("from", ValueKind::String, "who sends it")
         .sensitivity(Sensitivity::Personal);
     let text = Parameter::new("text", ValueKind::String, "what it says").optional();
+    let copies = Parameter::new("copies", ValueKind::Object, "copies by address").optional();
     let name = ToolName::new("mail.send").unwrap();
     let behaviour = Behaviour {
         effect: Effect::External,
         ..Behaviour::default()
     };
     ToolSpec::new(name, "Sends mail.")
-        .input(Input::parameters([to, from.optional(), text]))
+        .input(Input::parameters([to, from.optional(), text, copies]))
         .behaviour(behaviour)
 }
 
@@ -66,6 +68,36 @@ struct Run {
 }
 
 fn run(masked: bool, lines: &[Line]) -> Run {
+    run_with(masked, lines, None)
+}
+
+/// Values by placeholder, and the arguments of calls by their order.
+type Masked<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)]);
+
+/// Digests as `docs/recordings.md` defines them, for a recording of this digest.
+fn digests(recording: Digest, (values, calls): Masked<'_>) -> Digests {
+    let salt = [9; 32];
+    let values = values.iter().map(|(name, value)| {
+        let (kind, _) = name.split_once(':').unwrap();
+        let text = format!("{kind}\n{value}");
+        let digest = commit("masked_value", &salt, text.as_bytes());
+        ((*name).to_owned(), json!(digest))
+    });
+    let calls = calls.iter().map(|(order, arguments)| {
+        let digest = commit("masked_call", &salt, arguments.as_bytes());
+        ((*order).to_owned(), json!(digest))
+    });
+    let text = json!({"digests": {
+        "v": 1,
+        "recording": recording,
+        "salt": "CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk=",
+        "values": values.collect::<serde_json::Map<_, _>>(),
+        "calls": calls.collect::<serde_json::Map<_, _>>(),
+    }});
+    Digests::parse(&text.to_string(), recording).unwrap()
+}
+
+fn run_with(masked: bool, lines: &[Line], exactly: Option<Masked<'_>>) -> Run {
     let spec = spec();
     let definition = Digest::of_canonical(&serde_json::to_value(&spec).unwrap()).unwrap();
     let exact = |value: &Value| {
@@ -113,7 +145,11 @@ fn run(masked: bool, lines: &[Line]) -> Run {
     };
     let text = recording.to_text();
     let read = Recording::parse(&text).unwrap();
-    let player = Arc::new(Player::new(read, Digest::of_bytes(text.as_bytes())));
+    let digest = Digest::of_bytes(text.as_bytes());
+    let player = Arc::new(match exactly {
+        None => Player::new(read, digest),
+        Some(exactly) => Player::exact(read, digest, digests(digest, exactly)),
+    });
     let ran = Arc::new(AtomicUsize::new(0));
     let tool = Arc::new(Counting(spec, ran.clone()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new().keeping_log());
@@ -243,6 +279,96 @@ async fn placeholders_stand_for_the_values_of_the_caller() {
         .await;
     // In a recording with plain values they are texts like others.
     run(false, &lines).check(&[wrong(first)], (0, 2, 1)).await;
+}
+
+/// With the digests of the masked values a placeholder is matched by the recorded value only, and a masked name by the recorded name. Answers
+/// have the caller's values as before.
+#[tokio::test]
+async fn digests_make_masked_arguments_exact() {
+    let lines = [
+        (
+            json!({"to": "[personal:1]", "text": "ring [phone:1]"}),
+            false,
+            Ok(json!("for [personal:1]")),
+        ),
+        (json!({"to": "[personal:2]"}), false, Ok(json!(2))),
+    ];
+    let values = [
+        ("personal:1", "Ann"),
+        ("personal:2", "Bob"),
+        ("phone:1", "+49 30 901820"),
+    ];
+    let wrong = |text: &'static str| (text, json!("UPSTREAM_ERROR"));
+    let exact = run_with(true, &lines, Some((&values, &[])));
+    assert!(!exact.player.matches_by_kind());
+    let reply = exact.call(r#"{"to": "Bob"}"#, false).await;
+    assert_eq!((reply.data, reply.warnings), (json!(2), Vec::new()));
+    let reply = exact.call(r#"{"to": "Cleo"}"#, false).await;
+    let told = &reply.error.unwrap().details.extra["recording"];
+    let differences = json!([{"path": "/to", "recorded": "[personal:2]", "sent": "Cleo"}]);
+    assert_eq!(
+        (&told["nearest"], &told["differences"]),
+        (&json!(2), &differences)
+    );
+    run_with(true, &lines, Some((&values, &[])))
+        .check(
+            &[
+                wrong(r#"{"to": "Bob", "text": "ring +49 30 901820"}"#),
+                wrong(r#"{"to": "Ann", "text": "ring +49 30 901821"}"#),
+                (
+                    r#"{"to": "Ann", "text": "ring +49 30 901820"}"#,
+                    json!("for Ann"),
+                ),
+            ],
+            (1, 1, 2),
+        )
+        .await;
+    // Without a digest nothing stands for a placeholder.
+    run_with(true, &lines, Some((&[], &[])))
+        .check(&[wrong(r#"{"to": "Bob"}"#)], (0, 2, 1))
+        .await;
+
+    // Without digests the answer says that only the kind was compared.
+    let open = run(true, &lines);
+    assert!(open.player.matches_by_kind());
+    let reply = open.call(r#"{"to": "Cleo"}"#, false).await;
+    let remarks: Vec<_> = reply.warnings.iter().map(Warning::code).collect();
+    assert_eq!((reply.data, remarks), (json!(2), vec!["MATCHED_BY_KIND"]));
+    let reply = open.call(r#"{"to": "[personal:2]"}"#, false).await;
+    assert_eq!((reply.data, reply.warnings), (json!(2), Vec::new()));
+}
+
+/// A masked name of a member has no number. With digests the recorded name matches, and two calls that differ in such a name only are two.
+#[tokio::test]
+async fn digests_make_masked_names_exact() {
+    let masked = json!({"to": "[personal:1]", "copies": {"[email]": 3}});
+    let lines = [
+        (masked.clone(), false, Ok(json!("a"))),
+        (masked, false, Ok(json!("b"))),
+    ];
+    let a = r#"{"copies":{"a@example.com":3},"to":"Ann"}"#;
+    let b = r#"{"copies":{"b@example.com":3},"to":"Ann"}"#;
+    let c = r#"{"copies":{"c@example.com":3},"to":"Ann"}"#;
+    let exactly = (&[("personal:1", "Ann")][..], &[("1", a), ("2", b)][..]);
+    run_with(true, &lines, Some(exactly))
+        .check(
+            &[
+                (b, json!("b")),
+                (c, json!("UPSTREAM_ERROR")),
+                (a, json!("a")),
+                (a, json!("a")),
+            ],
+            (3, 0, 1),
+        )
+        .await;
+    let reply = run(true, &lines).call(c, false).await;
+    let message =
+        "the recording has /copies, /to masked: any value of the same kind gets this answer";
+    let told = serde_json::to_value(&reply.warnings).unwrap();
+    assert_eq!(
+        told,
+        json!([{"code": "MATCHED_BY_KIND", "message": message}])
+    );
 }
 
 /// A dry run is answered by a dry run only; what differs is listed argument by argument.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::status::{Problem, Status, UpstreamHealth, View};
+use crate::status::{About, Problem, Status, UpstreamHealth, View};
 
 /// Maximum number of items of one kind; the rest is counted.
 const LISTED_MAX: usize = 200;
@@ -72,7 +72,17 @@ impl Gateway {
         language: Language,
     ) -> Result<Attention, AttentionError> {
         let user_id = &caller.principal.user_id;
-        let status = self.status(caller, user_id, view, language).await;
+        let status = self
+            .status(
+                caller,
+                About {
+                    user_id,
+                    agent: None,
+                },
+                view,
+                language,
+            )
+            .await;
         let mut items = of_verification(&status);
         items.extend(of_problems(&status));
         items.extend(of_upstreams(&status));

@@ -94,6 +94,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/sessions/{id}", get(sessions::show))
         .route("/v1/claims", get(claims::list))
         .route("/v1/claims/settle", post(claims::settle))
+        .route("/v1/claims/settle/all", post(claims::settle_all))
         .route("/v1/holds", get(holds::list).post(holds::hold))
         .route("/v1/holds/release", post(holds::release))
         .route("/v1/erasures", post(holds::erase))

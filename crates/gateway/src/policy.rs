@@ -35,6 +35,7 @@ mod recorded;
 mod report;
 mod review;
 mod rules;
+mod schema;
 mod value;
 
 pub use again::{Omitted, PastCall};
@@ -52,9 +53,11 @@ pub use live::{Keeper, LivePolicy, Rejection, Reloaded};
 pub use recorded::RecordedRule;
 pub use report::{ReportedRule, RuleReport};
 pub use review::{
-    OTHERS, PolicyWarning, Review, ReviewedAgent, ReviewedCondition, ReviewedRule, ReviewedScope,
-    ReviewedTool, Suspect,
+    OTHERS, PolicyWarning, Review, ReviewedAgent, ReviewedBreaker, ReviewedBudget,
+    ReviewedCondition, ReviewedLimit, ReviewedRule, ReviewedScope, ReviewedSpender, ReviewedTool,
+    Suspect,
 };
+pub use schema::schema;
 pub use value::{Glob, Pause, Period, ScopeName};
 
 /// Maximum size of a policy file in bytes.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use countersign::contract::{BindStatus, ErrorCode};
+use countersign::contract::ErrorCode;
 use countersign::observe::{Answered, Observer};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -200,12 +200,8 @@ impl Observer for Pulse {
     fn answered(&self, answered: &Answered) {
         let is_question = answered.code.is_some_and(ErrorCode::is_question);
         let is_error = answered.code.is_some() && !is_question;
-        let is_repaired = match answered.binding.status {
-            Some(BindStatus::Repaired) => true,
-            Some(BindStatus::Exact | BindStatus::Incomplete | BindStatus::Refused) | None => false,
-        };
-        let phases = &answered.phases;
-        let took_us = phases.queued_us + phases.executing_us + phases.settling_us;
+        let is_repaired = answered.binding.is_repaired();
+        let took_us = answered.phases.worked_us();
         let mut counted = self.counted();
         let minute = counted.minute(answered.at.as_second().div_euclid(60));
         minute.calls += 1;

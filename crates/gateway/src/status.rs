@@ -24,7 +24,7 @@ mod problem;
 mod upstream;
 mod verified;
 
-pub use allowance::{BudgetStatus, LimitStatus};
+pub use allowance::{About, BudgetStatus, LimitStatus};
 pub use problem::Problem;
 pub(crate) use upstream::Probes;
 pub use upstream::{UpstreamError, UpstreamHealth, UpstreamStatus};
@@ -233,15 +233,16 @@ impl Gateway {
     pub async fn status(
         &self,
         caller: &Caller,
-        user_id: &str,
+        about: About<'_>,
         view: View,
         language: Language,
     ) -> Status {
+        let user_id = about.user_id;
         let stored = self.stored().await;
         let principal = &*caller.principal;
         let policy = self.identity().policy();
         let is_for_operator = view == View::Operator;
-        let (limits, mut budgets) = self.allowances(principal, user_id).await;
+        let (limits, mut budgets) = self.allowances(principal, about).await;
         if !is_for_operator {
             // The rest of a shared budget is not shown to ordinary callers.
             for budget in budgets.iter_mut().filter(|budget| budget.scope == "global") {

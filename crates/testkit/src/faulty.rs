@@ -10,8 +10,8 @@ use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
     CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, Documents, Draw,
     Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held, Hold, IndexEntry,
-    Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Look,
-    LostKeyFn, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey, Paces,
+    Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log, LogQuery, LogRow,
+    Look, LostKeyFn, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey, Paces,
     Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
     StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
     Timekeeping, Told, Vitals, WrappedKey,
@@ -146,6 +146,14 @@ impl Claims for FaultyStore {
 
     fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
         guarded!(self, Other, claims(query))
+    }
+
+    fn claims_of<'a>(
+        &'a self,
+        keys: &'a [(String, KeyDigest)],
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        guarded!(self, Other, claims_of(keys, limit))
     }
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
@@ -366,12 +374,12 @@ impl Keyring for FaultyStore {
         guarded!(self, Keys, add_user_key(user_id, key))
     }
 
-    fn users<'a>(
+    fn user_keys<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
-        guarded!(self, Keys, users(after, limit))
+    ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>> {
+        guarded!(self, Keys, user_keys(after, limit))
     }
 
     fn user_keys_not_under<'a>(

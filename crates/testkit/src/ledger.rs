@@ -204,6 +204,7 @@ macro_rules! ledger_contract {
                 a_settled_claim_cannot_be_settled_again
                 a_claim_that_was_never_made_cannot_be_settled
                 operators_see_claims_oldest_first_and_filtered
+                claims_are_found_by_the_keys_of_users
                 operators_see_the_newest_attempt
                 racing_claims_have_one_owner
             }

@@ -1,6 +1,8 @@
 //! The declaration of a tool, made from its entry: the schema that a model is shown and that arguments are bound against, and the
 //! behaviour.
 
+mod composed;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,7 +17,9 @@ use countersign_contract::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::manifest::{ArgumentEntry, ParameterEntry, ToolEntry};
+use crate::manifest::{ArgumentEntry, ParameterEntry, ToolEntry, Way};
+
+use composed::Composed;
 
 /// The argument by which a model chooses a filter.
 pub(crate) const SELECT: &str = "select";
@@ -29,7 +33,7 @@ pub enum Undeclared {
     /// A setting of an argument does not fit the schema, usually because the argument is misspelt.
     #[error("the argument {argument:?}: {message}")]
     Argument {
-        /// Name of the argument.
+        /// Key of the setting: the name of the argument, or the pointer to a member of one.
         argument: String,
         /// The mistake, and what to do about it.
         message: String,
@@ -51,48 +55,16 @@ pub fn spec_of(entry: &ToolEntry) -> Result<ToolSpec, Undeclared> {
     })
 }
 
-/// The names of the declared arguments at the root of the schema, hidden ones included.
+/// The names of the declared arguments, hidden ones included.
 pub(crate) fn argument_names(entry: &ToolEntry) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     if let Some(parameters) = &entry.parameters {
         names.extend(parameters.iter().map(|parameter| parameter.name.clone()));
     }
     if let Some(schema) = &entry.input {
-        for part in parts(schema) {
-            let properties = part.get("properties").and_then(Value::as_object);
-            names.extend(properties.into_iter().flat_map(|it| it.keys().cloned()));
-        }
+        names.append(&mut Composed::of(schema.clone()).names());
     }
     names
-}
-
-/// The root of a schema and the parts of its `allOf`, which speak about the same object. References are followed.
-fn parts(root: &Map<String, Value>) -> Vec<&Map<String, Value>> {
-    let mut parts = vec![root];
-    let mut at = 0;
-    while let Some(part) = parts.get(at).copied() {
-        at += 1;
-        let reference = part.get("$ref").and_then(Value::as_str);
-        let target = reference.and_then(|it| pointed(root, it.strip_prefix('#')?));
-        let all = part.get("allOf").and_then(Value::as_array);
-        let all = all.into_iter().flatten().filter_map(Value::as_object);
-        for next in target.into_iter().chain(all) {
-            let is_new = !parts.iter().any(|known| std::ptr::eq(*known, next));
-            if is_new && parts.len() < PARTS_MAX {
-                parts.push(next);
-            }
-        }
-    }
-    parts
-}
-
-/// Most parts that the root of a schema is made of.
-const PARTS_MAX: usize = 64;
-
-/// Resolves the JSON pointer of a reference; `None` if it leads nowhere.
-fn pointed<'s>(root: &'s Map<String, Value>, pointer: &str) -> Option<&'s Map<String, Value>> {
-    let (first, rest) = pointer.strip_prefix('/')?.split_once('/')?;
-    root.get(first)?.pointer(&format!("/{rest}"))?.as_object()
 }
 
 fn input_of(entry: &ToolEntry) -> Result<Input, Undeclared> {
@@ -112,16 +84,33 @@ pub(crate) fn input_over(own: Input, entry: &ToolEntry) -> Result<Input, Undecla
         return Ok(own);
     }
     let mut schema = match own.json_schema() {
-        Value::Object(schema) => schema,
-        _ => Map::new(),
+        Value::Object(schema) => Composed::of(schema),
+        _ => Composed::of(Map::new()),
     };
-    for (name, argument) in &entry.arguments {
+    for (key, argument) in &entry.arguments {
+        let way = Way::of(key);
+        let fault = |message: String| Undeclared::Argument {
+            argument: key.clone(),
+            message,
+        };
         if argument.is_hidden() {
-            hide(&mut schema, name);
+            let is_declared = schema.hide(&way).map_err(fault)?;
+            // The operator may add an argument that is not declared; a pointer leads to something that is.
+            if !is_declared && way.argument().is_none() {
+                return Err(fault(NO_MEMBER.to_owned()));
+            }
         } else if !says_nothing(argument) {
-            describe(&mut schema, name, argument)?;
+            let mut set = |property: &mut Map<String, Value>| describe(property, argument);
+            if !schema.describe(&way, &mut set).map_err(fault)? {
+                let message = match way.argument() {
+                    Some(_) => NO_ARGUMENT,
+                    None => NO_MEMBER,
+                };
+                return Err(fault(message.to_owned()));
+            }
         }
     }
+    let mut schema = schema.finish();
     if chooses {
         add_select(&mut schema)?;
     }
@@ -130,6 +119,12 @@ pub(crate) fn input_over(own: Input, entry: &ToolEntry) -> Result<Input, Undecla
     }
     Ok(Input::Schema(Value::Object(schema)))
 }
+
+const NO_ARGUMENT: &str =
+    "the schema has no such property at its root; declare it there, or correct the name";
+
+const NO_MEMBER: &str =
+    "the pointer leads to no declared member; correct it, or declare the member";
 
 /// True if an entry is about the request only.
 fn says_nothing(argument: &ArgumentEntry) -> bool {
@@ -166,48 +161,10 @@ fn says_nothing(argument: &ArgumentEntry) -> bool {
         && on_optional_error.is_none()
 }
 
-/// Takes an argument out of the root of a schema, and out of everything that is required there.
-fn hide(schema: &mut Map<String, Value>, name: &str) {
-    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.remove(name);
-    }
-    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-        required.retain(|member| member != name);
-    }
-    // What is shown must not show it either.
-    for shown in ["examples", "default"] {
-        match schema.get_mut(shown) {
-            Some(Value::Array(examples)) => {
-                let members = examples.iter_mut().filter_map(Value::as_object_mut);
-                members.for_each(|example| drop(example.remove(name)));
-            }
-            Some(Value::Object(default)) => drop(default.remove(name)),
-            Some(_) | None => {}
-        }
-    }
-    let parts = schema.get_mut("allOf").and_then(Value::as_array_mut);
-    for part in parts.into_iter().flatten().filter_map(Value::as_object_mut) {
-        hide(part, name);
-    }
-}
-
 /// Writes an entry's settings of an argument into its schema.
-fn describe(
-    schema: &mut Map<String, Value>,
-    name: &str,
-    argument: &ArgumentEntry,
-) -> Result<(), Undeclared> {
-    let property = property_of(schema, name).ok_or_else(|| Undeclared::Argument {
-        argument: name.to_owned(),
-        message:
-            "the schema has no such property at its root; declare it there, or correct the name"
-                .to_owned(),
-    })?;
+fn describe(property: &mut Map<String, Value>, argument: &ArgumentEntry) -> Result<(), String> {
     if let Some(kind) = argument.kind {
-        add_kind(property, kind).map_err(|message| Undeclared::Argument {
-            argument: name.to_owned(),
-            message,
-        })?;
+        add_kind(property, kind)?;
     }
     let mut set = |keyword: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -241,7 +198,11 @@ fn add_kind(property: &mut Map<String, Value>, kind: ValueKind) -> Result<(), St
     let own = Input::parameters([Parameter::new("it", kind, "")]).json_schema();
     let own = own.pointer("/properties/it").and_then(Value::as_object);
     for (keyword, value) in own.into_iter().flatten() {
-        match (keyword.as_str(), property.get(keyword)) {
+        let foreign = match keyword.as_str() {
+            "type" => type_of(property),
+            other => property.get(other),
+        };
+        match (keyword.as_str(), foreign) {
             ("description", _) => {}
             ("type", Some(foreign)) => {
                 let types = foreign
@@ -269,35 +230,23 @@ const TYPES: [&str; 7] = [
     "null", "boolean", "integer", "number", "string", "array", "object",
 ];
 
-/// The schema of an argument, as an object that can be added to.
-fn property_of<'s>(
-    schema: &'s mut Map<String, Value>,
-    name: &str,
-) -> Option<&'s mut Map<String, Value>> {
-    let is_own = schema
-        .get("properties")
-        .is_some_and(|properties| properties.get(name).is_some());
-    if !is_own {
-        let parts = schema.get_mut("allOf").and_then(Value::as_array_mut)?;
-        let mut parts = parts.iter_mut().filter_map(Value::as_object_mut);
-        return parts.find_map(|part| property_of(part, name));
-    }
-    let property = schema.get_mut("properties")?.get_mut(name)?;
-    if *property == Value::Bool(true) {
-        *property = json!({});
-    }
-    property.as_object_mut()
+/// The type that a schema or a part of it declares.
+fn type_of(schema: &Map<String, Value>) -> Option<&Value> {
+    let parts = schema.get("allOf").and_then(Value::as_array);
+    let parts = parts.into_iter().flatten().filter_map(Value::as_object);
+    let own = schema.get("type");
+    own.or_else(|| parts.into_iter().find_map(type_of))
 }
 
 fn add_select(schema: &mut Map<String, Value>) -> Result<(), Undeclared> {
-    let properties = schema.entry("properties").or_insert_with(|| json!({}));
-    if properties.get(SELECT).is_some() {
+    if Composed::of(schema.clone()).names().contains(SELECT) {
         return Err(Undeclared::Argument {
             argument: SELECT.to_owned(),
             message: "the tool has an argument of this name; select_by_model cannot add another"
                 .to_owned(),
         });
     }
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
         let select = json!({
             "type": "string",
@@ -345,6 +294,7 @@ pub(crate) fn behaviour_over(own: Behaviour, entry: &ToolEntry) -> Behaviour {
     Behaviour {
         effect: own.effect,
         change: change_of(entry).unwrap_or(own.change),
+        open_world: entry.open_world.or(own.open_world),
         evidence: entry.evidence.unwrap_or(own.evidence),
         ttl_seconds: entry.ttl_seconds.or(own.ttl_seconds),
         confirmation: entry.confirm.clone().unwrap_or(own.confirmation),

@@ -5,14 +5,15 @@
 
 pub(crate) mod answer;
 pub(crate) mod auth;
+pub(crate) mod backoff;
 mod body;
 pub(crate) mod breaker;
 mod digits;
 pub(crate) mod fault;
 pub(crate) mod guard;
 mod identity;
-mod node;
-mod owned;
+pub(crate) mod node;
+pub(crate) mod owned;
 mod pages;
 pub(crate) mod plan;
 mod reach;

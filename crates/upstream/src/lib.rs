@@ -7,7 +7,7 @@
 //! 2. [`declare`]: the declaration of a tool, made from its entry;
 //! 3. [`overridden`]: tools of the program itself, with what an entry says on top;
 //! 4. [`upstreams`]: all upstreams while the gateway runs, and their tools;
-//! 5. [`http`]: requests to HTTP services; [`select`]: filters over their answers;
+//! 5. [`http`]: requests to HTTP services; [`select`]: filters over their answers; [`output`]: their declared schemas;
 //! 6. [`mcp`]: calls to MCP servers, and what was approved of their tools;
 //! 7. [`user_token`]: tokens that users keep for upstreams;
 //! 8. [`openapi`]: documents of services as a manifest; no I/O.
@@ -19,8 +19,9 @@ pub mod http;
 pub mod manifest;
 pub mod mcp;
 pub mod openapi;
-mod output;
+pub mod output;
 pub mod overridden;
+mod preset;
 mod probe;
 mod scrub;
 pub mod select;

@@ -12,6 +12,7 @@ mod statuses;
 mod template;
 mod tool;
 mod upstream;
+mod way;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,6 +37,7 @@ pub use upstream::{
     Auth, Breaker, ClientAuth, ClientCredentials, Pool, Retries, Timeouts, TokenExchange, Upstream,
     UpstreamKind,
 };
+pub(crate) use way::{EVERY_ITEM, Way};
 
 /// The upstreams and tools of a configuration.
 ///

@@ -39,6 +39,7 @@ pub(crate) mod shelf;
 mod talk;
 mod tool;
 mod trouble;
+mod watches;
 mod wire;
 
 pub use definition::{Definition, Hints, tool_name};

@@ -42,7 +42,7 @@ use url::Url;
 use document::{Document, Version};
 use names::ToolNames;
 use operation::{Operation, Surroundings};
-use source::{Node, Source};
+use source::{Member, Node, Source};
 
 use crate::manifest::{Manifest, Method, Upstream};
 
@@ -164,6 +164,15 @@ const METHODS: [(&str, Method); 8] = [
 /// # Ok::<(), countersign_upstream::openapi::DocumentError>(())
 /// ```
 pub fn import(text: &str, options: &Options) -> Result<Import, DocumentError> {
+    import_told(text, options, &mut |_, _| ())
+}
+
+/// Same as [`import`], and tells how many operations of how many are done.
+pub fn import_told(
+    text: &str,
+    options: &Options,
+    told: &mut dyn FnMut(usize, usize),
+) -> Result<Import, DocumentError> {
     let source = Source::read(text)?;
     let document = Document::of(&source)?;
     let info = document.root().get("info");
@@ -204,7 +213,7 @@ pub fn import(text: &str, options: &Options) -> Result<Import, DocumentError> {
         },
         report,
     };
-    importing.paths();
+    importing.paths(told);
     Ok(Import {
         manifest: importing.manifest,
         report: importing.report,
@@ -251,6 +260,11 @@ pub fn upstream_name(title: &str) -> String {
     }
 }
 
+/// True for a member of a path that is one of its operations.
+fn is_operation(member: &Member<'_>) -> bool {
+    METHODS.iter().any(|(name, _)| *name == member.name)
+}
+
 struct Importing<'d, 'o> {
     document: &'d Document<'d>,
     options: &'o Options,
@@ -261,13 +275,24 @@ struct Importing<'d, 'o> {
 }
 
 impl<'d> Importing<'d, '_> {
-    fn paths(&mut self) {
+    fn paths(&mut self, told: &mut dyn FnMut(usize, usize)) {
         let paths = self
             .document
             .root()
             .get("paths")
             .map_or(&[][..], Node::members);
-        for path in paths.iter().filter(|it| !it.name.starts_with("x-")) {
+        let paths = paths.iter().filter(|it| !it.name.starts_with("x-"));
+        let all = paths.clone().map(|path| {
+            let item = self.document.follow(&path.node);
+            // A path that leads nowhere is refused as one operation.
+            item.map_or(1, |item| {
+                let members = item.members().iter();
+                members.filter(|member| is_operation(member)).count()
+            })
+        });
+        let all = all.sum();
+        for path in paths {
+            told(self.report.operations, all);
             let item = match self.document.follow(&path.node) {
                 Ok(item) => item,
                 Err(reason) => {
@@ -296,6 +321,7 @@ impl<'d> Importing<'d, '_> {
                 });
             }
         }
+        told(self.report.operations, all);
     }
 
     fn operation(&mut self, operation: Operation<'d>) {

@@ -7,11 +7,11 @@ use countersign::{
 };
 use countersign_contract::{Source, ToolName, ToolSpec};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use crate::declare::{self, Undeclared};
+use crate::http::node::Members;
 use crate::manifest::ToolEntry;
-use crate::words::Say;
+use crate::preset::{Presets, object};
 
 /// Overrides the declaration of a tool. What belongs to its code stays: effect, recovery, the answer.
 pub fn overridden(
@@ -32,10 +32,8 @@ pub fn overridden(
         version: own.version,
         output: own.output,
     };
-    let hidden = entry.arguments.iter().filter(|(_, own)| own.is_hidden());
-    let hidden = hidden.map(|(name, own)| (name.clone(), own.preset.clone()));
     Ok(Arc::new(Overridden {
-        hidden: hidden.collect(),
+        presets: Presets::of(&entry.arguments),
         spec,
         tool,
     }))
@@ -44,39 +42,19 @@ pub fn overridden(
 struct Overridden {
     spec: ToolSpec,
     tool: Arc<dyn DynTool>,
-    /// Arguments that no caller sends, each with its value if it has one.
-    hidden: Vec<(String, Option<Value>)>,
+    /// Arguments that no caller sends.
+    presets: Presets,
 }
 
 impl Overridden {
     /// The arguments with the presets.
-    fn filled(&self, arguments: Arguments) -> Result<Arguments, ToolError> {
-        if self.hidden.is_empty() {
+    fn filled(&self, ctx: &CallContext, arguments: Arguments) -> Result<Arguments, ToolError> {
+        if self.presets.is_empty() {
             return Ok(arguments);
         }
-        let mut presets = Map::new();
-        let sent: Map<String, Value> = arguments.parse().unwrap_or_default();
-        for (name, preset) in &self.hidden {
-            if sent.contains_key(name) {
-                let argument = name.clone();
-                let message = Say::HiddenArgument { argument };
-                return Err(ToolError::invalid(format!("/{name}"), message).without_effect());
-            }
-            if let Some(preset) = preset {
-                presets.insert(name.clone(), preset.clone());
-            }
-        }
-        if presets.is_empty() {
-            return Ok(arguments);
-        }
-        // The text of the caller's own arguments stays as it is: no number goes through a double.
-        let own = arguments.as_json().trim_ascii();
-        let own = own.strip_prefix('{').unwrap_or(own).trim_start();
-        let presets = Value::Object(presets).to_string();
-        let presets = presets.strip_suffix('}').unwrap_or(&presets);
-        let comma = if own.starts_with('}') { "" } else { "," };
-        let joined = format!("{presets}{comma}{own}");
-        Ok(Arguments::from_json(&joined).unwrap_or(arguments))
+        let Members(mut values) = arguments.parse().unwrap_or_default();
+        self.presets.fill(ctx, &mut values)?;
+        Ok(Arguments::from_json(&object(&values)).unwrap_or(arguments))
     }
 }
 
@@ -102,7 +80,7 @@ impl DynTool for Overridden {
         ctx: &'a CallContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Reply, ToolError>> {
-        Box::pin(async move { self.tool.call(ctx, self.filled(arguments)?).await })
+        Box::pin(async move { self.tool.call(ctx, self.filled(ctx, arguments)?).await })
     }
 
     fn reconcile<'a>(
@@ -110,7 +88,7 @@ impl DynTool for Overridden {
         ctx: &'a CallContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Reconciled<Reply>, ToolError>> {
-        Box::pin(async move { self.tool.reconcile(ctx, self.filled(arguments)?).await })
+        Box::pin(async move { self.tool.reconcile(ctx, self.filled(ctx, arguments)?).await })
     }
 
     fn question<'a>(
@@ -118,6 +96,6 @@ impl DynTool for Overridden {
         ctx: &'a CallContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Option<Question>, ToolError>> {
-        Box::pin(async move { self.tool.question(ctx, self.filled(arguments)?).await })
+        Box::pin(async move { self.tool.question(ctx, self.filled(ctx, arguments)?).await })
     }
 }

@@ -412,8 +412,11 @@ impl<'d> Compiler<'d> {
         id: SchemaId,
     ) -> Result<()> {
         let declares = object.contains_key("properties");
-        // Branches decide about unknown members themselves only if no properties are declared next to them.
-        let branch = if declares { Mode::Part } else { mode };
+        // Branches decide about unknown members themselves only if nothing next to them does: declared properties, or other members that are
+        // allowed.
+        let others = object.get("additionalProperties");
+        let allows = others.is_some_and(|others| *others != Value::Bool(false));
+        let branch = if declares || allows { Mode::Part } else { mode };
         let many = |key: &str| match object.get(key) {
             None => Ok(&[][..]),
             Some(Value::Array(schemas)) if !schemas.is_empty() => Ok(schemas.as_slice()),

@@ -15,11 +15,16 @@ pub(crate) struct SyntaxEvent {
     pub(crate) path: String,
 }
 
+/// Maximum number of places that a log keeps; further repairs are only counted.
+const PLACES_MAX: usize = 1_000;
+
 /// Repairs so far, one entry for each kind: a document in single quotes is one issue, not one for each of its
 /// strings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SyntaxLog {
     events: Vec<SyntaxEvent>,
+    /// Range of every repair, of all kinds.
+    places: Vec<Span>,
 }
 
 impl SyntaxLog {
@@ -34,9 +39,11 @@ impl SyntaxLog {
             span,
             path,
         });
+        self.keep(&[span]);
     }
 
-    pub(crate) fn again(&mut self, code: IssueCode) {
+    pub(crate) fn again(&mut self, code: IssueCode, span: Span) {
+        self.keep(&[span]);
         if let Some(event) = self.events.iter_mut().find(|event| event.code == code) {
             event.count += 1;
         }
@@ -47,8 +54,21 @@ impl SyntaxLog {
         if self.is_new(code) {
             self.first(code, span, String::new());
         } else {
-            self.again(code);
+            self.again(code, span);
         }
+    }
+
+    fn keep(&mut self, places: &[Span]) {
+        let room = PLACES_MAX.saturating_sub(self.places.len());
+        self.places.extend(places.iter().take(room));
+    }
+
+    /// Returns the range of every repair in the raw text, in the order of the text.
+    pub(crate) fn places(&self) -> Vec<[usize; 2]> {
+        let ranges = self.places.iter().map(|span| span.range());
+        let mut places: Vec<[usize; 2]> = ranges.map(|range| [range.start, range.end]).collect();
+        places.sort_unstable();
+        places
     }
 
     pub(crate) fn events(&self) -> &[SyntaxEvent] {
@@ -57,6 +77,7 @@ impl SyntaxLog {
 
     /// Adds the entries of another log.
     pub(crate) fn merge(&mut self, other: Self) {
+        self.keep(&other.places);
         for event in other.events {
             match self
                 .events

@@ -185,64 +185,93 @@ fn text_at(answer: &str, pointer: &str) -> Result<String> {
     found.map(str::to_owned).ok_or_else(missing)
 }
 
+/// Pages that need nothing but their address.
+const PAGES: [&str; 29] = [
+    "/",
+    "/tools",
+    "/tools/notes.add",
+    "/calls",
+    "/approvals",
+    "/in-doubt",
+    "/evidence",
+    "/upstreams",
+    "/grants",
+    "/notifications",
+    "/policy",
+    "/policy/report",
+    "/errors",
+    "/settings",
+    "/docs",
+    "/docs/tutorial",
+    // The longest guide.
+    "/docs/configuration",
+    "/errors/CONFLICT",
+    "/calls?code=CONFLICT",
+    "/calls?tool=notes.add",
+    "/calls?user=u_7",
+    // Filters that only records can answer.
+    "/calls?replayed=true",
+    "/calls?actor=nothing.like_it",
+    "/calls?slow_ms=60000&repaired=true",
+    "/calls?since=2000-01-01T00:00:00Z",
+    // A key, a session or a user could have the first name; a request id, too, the second.
+    "/search?q=nothing+like+it",
+    "/search?q=nothing-like-it",
+    "/search?q=order_0000000000000000",
+    "/search?q=sha256:0000000000000000000000000000000000000000000000000000000000000000",
+];
+
+/// Lists of calls that are hard to answer.
+const LISTS: [&str; 14] = [
+    "limit=50",
+    "limit=200",
+    "code=CONFLICT&limit=50",
+    "code=INVALID_ARGUMENT&limit=50",
+    "code=TIMEOUT&limit=50",
+    "tool=notes.add&limit=50",
+    "tool=nothing.like_it&limit=50",
+    "user=u_7&limit=50",
+    "user=u_rare&code=CONFLICT&limit=50",
+    "user=u_7&code=CONFLICT&limit=50",
+    "tool=sample.vat&code=CONFLICT&limit=50",
+    "code=OK&limit=50",
+    "replayed=true&limit=200",
+    "actor=nothing.like_it&tool=sample.vat&limit=200",
+];
+
 /// The pages, with the lists of calls that are hard to answer.
 async fn pages(connection: &mut Connection, cookie: &str, calls: u64) -> Result<Vec<Page>> {
     connection
         .ask(&get("/v1/calls?code=CONFLICT&limit=5", &[]))
         .await?;
     let id = text_at(&connection.answer(), "/calls/0/request_id")?;
+    let record = text_at(&connection.answer(), "/calls/0/evidence")?;
     connection
         .ask(&get("/approvals.json", &[("cookie", cookie)]))
         .await?;
     let question = text_at(&connection.answer(), "/approvals/0/id")?;
     let session = (calls - 1) / SESSION_CALLS;
-    let pages = [
-        "/",
-        "/tools",
-        "/tools/notes.add",
-        "/calls",
-        "/approvals",
-        "/in-doubt",
-        "/evidence",
-        "/upstreams",
-        "/policy",
-        "/errors",
-        "/settings",
-        "/docs",
-        "/docs/tutorial",
-        // The longest guide.
-        "/docs/configuration",
-        "/errors/CONFLICT",
-        "/calls?code=CONFLICT",
-        "/calls?tool=notes.add",
-        "/calls?user=u_7",
-        "/search?q=nothing+like+it",
-    ];
-    let mut all: Vec<Page> = pages.into_iter().map(Page::shown).collect();
-    all.push(Page::shown(format!("/calls/{id}")));
-    all.push(Page::shown(format!("/cases/{id}")));
-    all.push(Page::shown(format!("/sessions/s_{session}")));
-    all.push(Page::shown(format!("/approvals/{question}")));
-    // The one that is meant is shown at its own place.
-    all.push(Page {
-        status: "303",
-        ..Page::shown(format!("/search?q={id}"))
-    });
-    let lists = [
-        "limit=50",
-        "limit=200",
-        "code=CONFLICT&limit=50",
-        "code=INVALID_ARGUMENT&limit=50",
-        "code=TIMEOUT&limit=50",
-        "tool=notes.add&limit=50",
-        "tool=nothing.like_it&limit=50",
-        "user=u_7&limit=50",
-        "user=u_rare&code=CONFLICT&limit=50",
-        "user=u_7&code=CONFLICT&limit=50",
-        "tool=sample.vat&code=CONFLICT&limit=50",
-        "code=OK&limit=50",
-    ];
-    all.extend(lists.map(|list| Page {
+    let mut all: Vec<Page> = PAGES.into_iter().map(Page::shown).collect();
+    for path in [
+        format!("/calls/{id}"),
+        format!("/cases/{id}"),
+        format!("/sessions/s_{session}"),
+        format!("/calls?session=s_{session}&user=u_{}", session % USERS),
+        format!("/approvals/{question}"),
+        format!("/policy/explain?record={record}"),
+    ] {
+        all.push(Page::shown(path));
+    }
+    // The page that is meant is shown at its own place.
+    let known = [id.as_str(), record.as_str(), "u_7", "the+same+one"];
+    let sessions = format!("s_{session}");
+    for known in known.into_iter().chain([sessions.as_str()]) {
+        all.push(Page {
+            status: "303",
+            ..Page::shown(format!("/search?q={known}"))
+        });
+    }
+    all.extend(LISTS.map(|list| Page {
         is_html: false,
         ..Page::shown(format!("/v1/calls?{list}"))
     }));

@@ -25,10 +25,10 @@ const OVERHEAD_MAX: f64 = 300.0;
 /// Tools of the large catalog.
 const CATALOG_TOOLS: usize = 1_000;
 
-/// The ways of the gateway: evidence that is not kept, kept behind the reply, and kept before it.
+/// The ways of the gateway: evidence that is not kept, kept behind the reply, and kept before it. The latter two are `countersign serve`.
 const EVIDENCE: [(&str, &str); 3] = [
     ("off", "evidence off"),
-    ("batched", "evidence batched"),
+    ("recorded", "evidence recorded"),
     ("required", "evidence required"),
 ];
 
@@ -276,7 +276,7 @@ async fn memory_http(programs: &Programs, effort: Effort) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let address = service.address.to_string();
     let gateway = programs
-        .upstream_gateway(&address, "batched", folder.path())
+        .upstream_gateway(&address, "recorded", folder.path())
         .await?;
     let request = post("/v1/tools/svc.echo", &[], BODY);
     let make: MakeRequest = Arc::new(move |_| request.clone());
@@ -294,7 +294,7 @@ async fn memory_mcp(programs: &Programs, effort: Effort) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let url = format!("http://{}/mcp", server.address);
     let gateway = programs
-        .upstream_gateway(&url, "batched", folder.path())
+        .upstream_gateway(&url, "recorded", folder.path())
         .await?;
     let talk = mcp::alone("svc_memory_search");
     let mut resident = Vec::new();

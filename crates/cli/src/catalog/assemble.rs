@@ -9,6 +9,7 @@ use countersign::DynTool;
 use countersign::alias::alias;
 use countersign::catalog::{self, Catalog};
 use countersign::contract::ToolName;
+use countersign_config::document::key_below;
 use countersign_config::{Config, Loaded, Mistake, Mistakes};
 use countersign_gateway::offer::Own;
 use countersign_upstream::Upstreams;
@@ -151,12 +152,16 @@ fn with_overrides(
         match overridden(tool, &entry) {
             Ok(tool) => drop(program.insert(entry.name, tool)),
             Err(error) => {
-                let key = entry_key(loaded.config(), &entry.name, |_| true);
+                let config = loaded.config();
                 let key = match &error {
                     Undeclared::Argument { argument, .. } => {
-                        format!("{key}.arguments.{argument}")
+                        let says = |own: &ToolEntry| own.arguments.contains_key(argument);
+                        let key = entry_key(config, &entry.name, says);
+                        key_below(&format!("{key}.arguments"), argument)
                     }
-                    Undeclared::Name(_) => format!("{key}.name"),
+                    Undeclared::Name(_) => {
+                        format!("{}.name", entry_key(config, &entry.name, |_| true))
+                    }
                 };
                 mistakes.push(loaded.mistake(&key, error.to_string()));
             }

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use countersign_config::{Row, schema};
+use countersign_gateway::policy;
 use serde_json::{Value, json};
 
 use crate::answer::{write_json, write_table};
@@ -56,9 +57,10 @@ impl ConfigCommand {
             Command::Show(show) => show.run(flags, terminal),
             Command::Schema(Schema {}) => {
                 if terminal.is_for_programs() {
-                    write_json(terminal, schema::schema())?;
+                    write_json(terminal, &schema::with_policy(&policy::schema()))?;
                 } else {
-                    write!(terminal.data(), "{}", schema::text())?;
+                    let text = schema::text(&policy::schema());
+                    write!(terminal.data(), "{text}")?;
                 }
                 Ok(Exit::Ok)
             }
@@ -85,6 +87,13 @@ impl Show {
             }
         }
         write_table(terminal, &values, table, "no settings")?;
+        // A socket that cannot be trusted is for the commands that need it to say.
+        if let Ok(Some(running)) = options.running() {
+            terminal.say(format_args!(
+                "note: these are the values for commands started here. A server runs (process {}) and may have other flags and variables: its console shows its own values under /settings",
+                running.about.pid
+            ))?;
+        }
         Ok(Exit::Ok)
     }
 

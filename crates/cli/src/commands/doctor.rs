@@ -18,8 +18,8 @@ mod local;
 
 /// Check the installation, and say what to do about each fault
 ///
-/// Checks configuration, policy, upstreams, port, server, data folder, keys, rules, disk, store, clock, log, signing and
-/// calls in doubt. Works with and without a running server. Changes nothing. Exit code 1 if something is wrong.
+/// Checks configuration, policy, upstreams, port, server, data folder, keys, rules, disk, store, clock, writes, removals,
+/// log, signing, copies, witnesses and calls in doubt. Works with and without a running server. Changes nothing. Exit code 1 if something is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -214,5 +214,68 @@ impl Operation for Asked {
         points.add("store", Found::ok(&*self.store));
         data::store(place, &mut points);
         points.write(terminal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::{Args as _, Command};
+
+    use super::*;
+
+    /// The points that are checked, and the word of the help for each.
+    const POINTS: [(&str, &str); 22] = [
+        ("configuration", "configuration"),
+        ("policy", "policy"),
+        ("upstreams", "upstreams"),
+        ("port", "port"),
+        ("server", "server"),
+        ("data folder", "data folder"),
+        ("master key", "keys"),
+        ("old master key", "keys"),
+        ("log key", "keys"),
+        ("kept rules", "rules"),
+        ("disk", "disk"),
+        ("store", "store"),
+        ("store opens", "store"),
+        ("clock", "clock"),
+        ("writes", "writes"),
+        ("removals", "removals"),
+        ("log", "log"),
+        ("signing", "signing"),
+        ("copies", "copies"),
+        ("copy", "copies"),
+        ("witness", "witnesses"),
+        ("in doubt", "calls in doubt"),
+    ];
+
+    /// The help names everything that is checked.
+    #[test]
+    fn the_help_names_every_point() {
+        let command = Doctor::augment_args(Command::new("doctor"));
+        let help = command.get_long_about().unwrap().to_string();
+        let help = help.replace('\n', " ");
+        let sources = [
+            include_str!("doctor.rs"),
+            include_str!("doctor/data.rs"),
+            include_str!("doctor/local.rs"),
+        ];
+        let mut found = BTreeSet::new();
+        for source in sources {
+            let code = source.split("mod tests {").next().unwrap_or_default();
+            for call in [".add(", ".check("] {
+                let calls = code.split(call).skip(1);
+                let names = calls.filter_map(|rest| rest.trim_start().strip_prefix('"'));
+                found.extend(names.filter_map(|rest| rest.split('"').next()));
+            }
+        }
+        for name in &found {
+            let point = POINTS.iter().find(|(point, _)| point == name);
+            let (_, word) = point.unwrap_or_else(|| panic!("{name} is not in this table"));
+            assert!(help.contains(word), "{word}: {help}");
+        }
+        assert_eq!(found.len(), POINTS.len(), "{found:?}");
     }
 }

@@ -129,6 +129,7 @@ enum State {
     /// In force
     Active,
     /// All calls were made
+    #[value(alias = "used_up")]
     UsedUp,
     /// The time is over
     Ended,
@@ -261,7 +262,12 @@ impl List {
                 &grant.id,
             ]);
         }
-        write_table(terminal, &found, table, "no grants match")?;
+        write_table(
+            terminal,
+            &found,
+            table,
+            "no grants match; --state all lists those that have ended, too",
+        )?;
         Ok(Exit::Ok)
     }
 }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use countersign_config::starter::{self, Answers, Extent};
 use countersign_config::value::{Listen, StoreAddress, WebUrl};
 use countersign_config::{Document, FILE_NAME, schema};
+use countersign_gateway::policy;
 use serde_json::json;
 
 use crate::answer::write_json;
@@ -222,7 +223,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
 /// Writes the schema beside the file, where editors look for it. It is made by the program, so one of an earlier version is replaced.
 fn write_schema(file: &Path) -> Result<PathBuf, Failure> {
     let path = file.with_file_name(schema::FILE_NAME);
-    let written = std::fs::write(&path, schema::text());
+    let written = std::fs::write(&path, schema::text(&policy::schema()));
     written.map_err(|error| {
         let context = format!("cannot write {}", path.display());
         Failure::from(anyhow::Error::new(error).context(context))

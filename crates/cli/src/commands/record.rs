@@ -1,11 +1,13 @@
 //! `countersign record`: calls of the log as a recording that a server can answer from.
 
-use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use countersign::archive::{LeftOut, Recorded};
-use countersign::contract::SnapshotId;
+use countersign::contract::{Digest, SnapshotId};
 use countersign::ledger::LogQuery;
 use serde::{Deserialize, Serialize};
 
@@ -18,11 +20,14 @@ use crate::journal::Journal;
 use crate::moment::Moment;
 use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::recording::beside;
+use crate::table::visible;
 use crate::terminal::Terminal;
 
 /// Record calls and answers in a file, for tests with `serve --from-recording`
 ///
-/// Sensitive values are replaced by placeholders such as [email:1]; equal values get equal placeholders. The log records
+/// Sensitive values are replaced by placeholders such as [email:1]; equal values get equal placeholders. FILE.digests has
+/// digests of those in arguments, so that only the recorded values match; keep it as private as the values. The log records
 /// that the calls were opened.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -46,6 +51,10 @@ pub(crate) struct Record {
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Write no FILE.digests: a masked argument then matches any value of its kind, with a warning
+    #[arg(long, conflicts_with = "clear")]
+    any_masked: bool,
 }
 
 /// Filters of the calls.
@@ -93,6 +102,7 @@ impl Record {
             wanted: self.wanted.clone(),
             clear: self.clear,
             reason: self.reason.clone(),
+            with_digests: self.output.is_some() && !self.any_masked,
         };
         let Some(path) = &self.output else {
             return options.perform(&asked, terminal);
@@ -101,12 +111,52 @@ impl Record {
         let (mut kept_terminal, kept) = terminal.kept();
         let exit = options.perform(&asked, &mut kept_terminal)?;
         kept_terminal.flush()?;
-        std::fs::write(path, kept.take()).map_err(|error| {
-            let what = format!("cannot write {}", path.display());
-            anyhow::Error::new(error).context(what)
-        })?;
+        let text = kept.take();
+        let (recording, digests) = parts(&text);
+        write_digests(&beside(path), digests)?;
+        std::fs::write(path, recording).map_err(|error| cannot_write(path, error))?;
+        if !digests.is_empty() {
+            terminal.say(format_args!(
+                "digests of the masked arguments: {}; short values can be guessed from them, so keep them apart when you give the recording away",
+                beside(path).display()
+            ))?;
+        }
         Ok(exit)
     }
+}
+
+/// The recording, and the digests behind it; these are empty if there are none.
+fn parts(text: &[u8]) -> (&[u8], &[u8]) {
+    let whole = text.strip_suffix(b"\n").unwrap_or(text);
+    let last = whole.iter().rposition(|byte| *byte == b'\n');
+    let last = last.map_or(0, |at| at + 1);
+    match text.split_at_checked(last) {
+        Some((recording, digests)) if digests.starts_with(DIGESTS) => (recording, digests),
+        Some(_) | None => (text, &[]),
+    }
+}
+
+/// Beginning of the line with the digests.
+const DIGESTS: &[u8] = b"{\"digests\":";
+
+/// Writes the digests so that only their owner can read them, and removes those of an earlier recording.
+fn write_digests(path: &Path, digests: &[u8]) -> Result<(), Failure> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(cannot_write(path, error)),
+        Ok(()) | Err(_) => {}
+    }
+    if digests.is_empty() {
+        return Ok(());
+    }
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| file.write_all(digests));
+    written.map_err(|error| cannot_write(path, error))
+}
+
+fn cannot_write(path: &Path, error: std::io::Error) -> Failure {
+    let what = format!("cannot write {}", path.display());
+    anyhow::Error::new(error).context(what).into()
 }
 
 /// Request for a recording, as it is sent to a server.
@@ -115,6 +165,8 @@ pub(crate) struct Asked {
     wanted: Wanted,
     clear: bool,
     reason: Option<String>,
+    /// True if a line with the digests of masked arguments follows the recording.
+    with_digests: bool,
 }
 
 impl Operation for Asked {
@@ -148,7 +200,13 @@ impl Operation for Asked {
                 .hint("`countersign calls` lists the newest calls")
                 .refused());
         }
-        write!(terminal.data(), "{}", recording.recording.to_text())?;
+        let text = recording.recording.to_text();
+        write!(terminal.data(), "{text}")?;
+        if self.with_digests && !recording.digests.is_empty() {
+            let digests = &recording.digests;
+            let digests = digests.to_text(Digest::of_bytes(text.as_bytes()));
+            write!(terminal.data(), "{digests}")?;
+        }
         let tools = recording.recording.tools.len();
         terminal.say(format_args!(
             "recorded: {} of {}",
@@ -157,6 +215,7 @@ impl Operation for Asked {
         ))?;
         if !self.clear {
             terminal.say(masked(&recording.masked))?;
+            say_arguments(terminal, &recording.masked_arguments, self.with_digests)?;
         }
         for access in &recording.access {
             terminal.say(format_args!("access recorded: {access}"))?;
@@ -215,6 +274,25 @@ fn masked(by_kind: &BTreeMap<String, usize>) -> String {
         return "masked: no value; read the file before you give it away".to_owned();
     }
     format!("masked: {all} ({kinds}); read the file before you give it away")
+}
+
+/// Says which arguments were masked, and what matches them.
+fn say_arguments(
+    terminal: &mut Terminal,
+    by_tool: &BTreeMap<String, BTreeSet<String>>,
+    with_digests: bool,
+) -> Result<(), Failure> {
+    let what = if with_digests {
+        "only the recorded value matches"
+    } else {
+        "any value of its kind matches"
+    };
+    for (tool, places) in by_tool {
+        let places: Vec<&str> = places.iter().map(String::as_str).collect();
+        let places = visible(&places.join(" "));
+        terminal.say(format_args!("masked argument of {tool}: {places}: {what}"))?;
+    }
+    Ok(())
 }
 
 /// Says what is not in the file, and why.

@@ -9,7 +9,7 @@ use countersign_gateway::Gateway;
 use countersign_gateway::caller::{Caller, Proof};
 use countersign_gateway::identity::Identity;
 use countersign_gateway::policy::{LivePolicy, Policy};
-use countersign_gateway::status::View;
+use countersign_gateway::status::{About, View};
 use serde_json::{Value, json};
 
 use crate::answer::write_json;
@@ -32,12 +32,15 @@ mod lines;
 #[command(after_long_help = "\
 Examples:
   countersign status
-  countersign status --user u_7
+  countersign status --user u_7 --agent shopper
   countersign status --json | jq .problems")]
 pub(crate) struct Status {
     /// Show limits and budgets of this user
     #[arg(long, value_name = "USER")]
     user: Option<String>,
+    /// Show limits and budgets of this agent
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
 }
 
 impl Status {
@@ -48,7 +51,10 @@ impl Status {
     ) -> Result<Exit, Failure> {
         let status = match options.running()? {
             Some(running) => {
-                let path = query("/v1/status", &[("user", self.user.clone())]);
+                let path = query(
+                    "/v1/status",
+                    &[("user", self.user.clone()), ("agent", self.agent.clone())],
+                );
                 let mut status: Value = serde_json::from_str(&running.ask(&path)?)?;
                 set(&mut status, "address", json!(running.place()));
                 set(&mut status, "process", json!(running.about.pid));
@@ -67,8 +73,11 @@ impl Status {
     fn of_store(&self, place: &Place) -> Result<Value, Failure> {
         let policy = LivePolicy::fixed(Policy::allow_all());
         let (gateway, caller) = unserved(place, policy)?;
-        let user_id = self.user.as_deref().unwrap_or_default();
-        let status = gateway.status(&caller, user_id, View::Operator, Language::English);
+        let about = About {
+            user_id: self.user.as_deref().unwrap_or_default(),
+            agent: self.agent.as_deref(),
+        };
+        let status = gateway.status(&caller, about, View::Operator, Language::English);
         let mut status = serde_json::to_value(place.runtime.block_on(status))?;
         for of_server in ["program", "policy"] {
             set(&mut status, of_server, Value::Null);

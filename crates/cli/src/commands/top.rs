@@ -7,7 +7,7 @@ use countersign::contract::{ErrorCode, Language, RecordKind};
 use countersign::ledger::{LogQuery, LogRow};
 use countersign_gateway::caller::{Caller, Proof};
 use countersign_gateway::pulse::ToolFigures;
-use countersign_gateway::status::View;
+use countersign_gateway::status::{About, View};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Exit;
@@ -281,9 +281,10 @@ fn of_server(place: &Place, snapshot: &mut Snapshot) {
         principal: std::sync::Arc::new(place.by.clone()),
         proof: Proof::Operator,
     };
-    let status = served
-        .gateway
-        .status(&caller, "", View::Operator, Language::English);
+    let status =
+        served
+            .gateway
+            .status(&caller, About::default(), View::Operator, Language::English);
     let status = place.runtime.block_on(status);
     snapshot.up_seconds = Some(status.program.up_seconds);
     snapshot.unsigned = status.signing.unsigned_records;

@@ -116,7 +116,14 @@ impl Verify {
         } else {
             read_bounded(path)
         };
-        let text = text.map_err(|error| Failure::unreadable(path.display(), error))?;
+        let text = text.map_err(|error| {
+            let failure = Failure::unreadable(path.display(), error);
+            if path.extension().is_some_and(|kind| kind == "zip") {
+                failure.hint("unpack the ZIP of a case and name its bundle.json")
+            } else {
+                failure
+            }
+        })?;
         let key = self.key.as_deref().map(keys::public).transpose()?;
         let held = self.held()?;
         let report = match Bundle::parse(&text) {

@@ -8,6 +8,7 @@
 )]
 
 mod layers;
+mod published;
 mod recordings;
 mod running;
 mod secrets;

@@ -89,6 +89,10 @@ fn recorded() -> (World, String, Vec<Value>, Service) {
     let said = String::from_utf8(said.stderr).expect("it is text");
     assert!(said.contains("recorded: 7 calls of 5 tools"), "{said}");
     assert!(said.contains("access recorded: ev_"), "{said}");
+    let told = "masked argument of app.greet: /text /to: only the recorded value matches";
+    assert!(said.contains(told), "{said}");
+    let told = "digests of the masked arguments: calls.jsonl.digests;";
+    assert!(said.contains(told), "{said}");
     assert_eq!(server.stop(), Some(0));
     let text = std::fs::read_to_string(world.path("calls.jsonl")).expect("it was written");
     (world, text, answers, service)
@@ -100,6 +104,15 @@ fn elsewhere(text: &str, description: &str) -> World {
     world.write("calls.jsonl", text);
     world
 }
+
+/// The same with the digests of the masked arguments, which stand beside the file that was recorded.
+fn with_digests(recorded: &World, world: World) -> World {
+    let digests = std::fs::read_to_string(recorded.path(DIGESTS)).expect("they were written");
+    world.write(DIGESTS, &digests);
+    world
+}
+
+const DIGESTS: &str = "calls.jsonl.digests";
 
 const FROM: [&str; 2] = ["--from-recording", "calls.jsonl"];
 
@@ -151,9 +164,9 @@ fn a_recording_is_masked_and_its_access_recorded() {
 /// recording was used, and nothing of the run is kept.
 #[test]
 fn a_recording_answers_in_the_place_of_everything_behind_it() {
-    let (_, text, answers, service) = recorded();
+    let (made, text, answers, service) = recorded();
     let heard = service.heard().len();
-    let world = elsewhere(&text, "Greets.");
+    let world = with_digests(&made, elsewhere(&text, "Greets."));
     let server = world.serve(&FROM);
     assert_eq!(story(&server), answers);
     let all = json!({"calls": 7, "answered": 7, "unused": 0, "unmatched": 0});
@@ -177,11 +190,12 @@ fn a_recording_answers_in_the_place_of_everything_behind_it() {
     );
 }
 
-/// A call that is not recorded fails with every argument that differs, is counted, and fails the run.
+/// A call that is not recorded fails with every argument that differs, is counted, and fails the run. This is so for a masked argument
+/// as well.
 #[test]
 fn a_call_that_is_not_recorded_fails_loudly() {
-    let (_, text, _, _service) = recorded();
-    let world = elsewhere(&text, "Greets.");
+    let (made, text, _, _service) = recorded();
+    let world = with_digests(&made, elsewhere(&text, "Greets."));
     let server = world.serve(&FROM);
     let body = r#"{"arguments": {"net_cents": 1001, "country": "DE"}}"#;
     let (status, reply) = server.ask("POST", "/v1/tools/sample.vat", body);
@@ -204,12 +218,79 @@ fn a_call_that_is_not_recorded_fails_loudly() {
         reply["error"]["details"]["recording"],
         json!({"tool": "memory.search"})
     );
-    let used = json!({"calls": 7, "answered": 0, "unused": 7, "unmatched": 2});
+    let body = r#"{"arguments": {"text": "bread"}}"#;
+    let (_, reply) = server.ask("POST", "/v1/tools/notes.add", body);
+    let told = &reply["error"]["details"]["recording"];
+    let differences = json!([{"path": "/text", "recorded": "[personal:2]", "sent": "bread"}]);
+    assert_eq!(
+        (&told["nearest"], &told["differences"]),
+        (&json!(2), &differences),
+        "{reply}"
+    );
+    let used = json!({"calls": 7, "answered": 0, "unused": 7, "unmatched": 3});
     assert_eq!(counts(&server), used);
     assert_eq!(server.stop(), Some(1));
     let log = std::fs::read_to_string(world.path("server.log")).expect("it is there");
     assert!(log.contains("unused: call 1 of app.greet"), "{log}");
-    assert!(log.contains("7 unused, 2 unmatched"), "{log}");
+    assert!(log.contains("7 unused, 3 unmatched"), "{log}");
+}
+
+/// A21: digests of masked arguments are in a file of their own, for its owner only, and show no value. A recording without them, and one
+/// that is served with `--any-masked`, answer to any value of the kind, and say so at the start and in each such answer.
+#[test]
+fn without_digests_a_masked_argument_matches_by_kind_with_a_warning() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (made, text, _, _service) = recorded();
+    let digests = std::fs::read_to_string(made.path(DIGESTS)).expect("they were written");
+    for value in [NAME, MAIL, "milk"] {
+        assert!(!digests.contains(value), "{value} in {digests}");
+    }
+    let file = std::fs::metadata(made.path(DIGESTS)).expect("it is there");
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+
+    let alone = elsewhere(&text, "Greets.");
+    let beside = with_digests(&made, elsewhere(&text, "Greets."));
+    let warning =
+        "warning: masked arguments match any value of their kind: calls.jsonl.digests is not there";
+    for (world, words, is_said) in [
+        (&alone, &FROM[..], true),
+        (&beside, &[&FROM[..], &["--any-masked"]].concat(), false),
+    ] {
+        let server = world.serve(words);
+        let body = r#"{"arguments": {"text": "bread"}}"#;
+        let (status, reply) = server.ask("POST", "/v1/tools/notes.add", body);
+        assert_eq!((status, &reply["data"]["text"]), (200, &json!("bread")));
+        let remark = json!([{
+            "code": "MATCHED_BY_KIND",
+            "message": "the recording has /text masked: any value of the same kind gets this answer",
+        }]);
+        assert_eq!(reply["warnings"], remark, "{reply}");
+        let (_, reply) = server.ask("POST", "/v1/tools/notes.list", "{}");
+        assert_eq!(reply["ok"], true, "{reply}");
+        assert!(!reply.to_string().contains("MATCHED"), "{reply}");
+        assert_eq!(server.stop(), Some(0));
+        let log = std::fs::read_to_string(world.path("server.log")).expect("it is there");
+        assert_eq!(log.contains(warning), is_said, "{log}");
+    }
+
+    // Those of another recording are not taken, and an earlier file does not stay beside one that has none.
+    beside.write(
+        "calls.jsonl",
+        &text.replace("\"made_at\":\"2", "\"made_at\":\"3"),
+    );
+    let said = beside.refusal(&["serve", "--from-recording", "calls.jsonl"], 2);
+    assert!(
+        said.contains("calls.jsonl.digests: it belongs to another recording"),
+        "{said}"
+    );
+    let record = ["record", "--session", "s_1", "-o", "calls.jsonl"];
+    let said = made.run(&[&record[..], &["--any-masked"]].concat());
+    assert_eq!(said.status.code(), Some(0), "{said:?}");
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    let told = "masked argument of app.greet: /text /to: any value of its kind matches";
+    assert!(said.contains(told), "{said}");
+    assert!(!made.path(DIGESTS).exists());
 }
 
 /// A file that is none, and a tool that is declared otherwise, are refused before anything listens.

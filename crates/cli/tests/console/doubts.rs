@@ -136,3 +136,92 @@ fn doubts_are_narrowed_and_settled_together() {
     assert!(html.contains("is not in doubt any more"), "{html}");
     assert!(html.contains("Settled, and recorded"), "{html}");
 }
+
+/// All calls in doubt that match a filter are settled by one request, each with a record of its own and the reason; if more match than were
+/// looked at, none is. A person needs the scope for it, as for one.
+#[expect(clippy::too_many_lines, reason = "one story, in its order")]
+#[test]
+fn all_that_match_are_settled() {
+    let world = doubtful();
+    for at in 0..110 {
+        order(&world, "orders.place", "ann", &format!("k-{at}"));
+    }
+    for at in 0..3 {
+        order(&world, "orders.return", "bob", &format!("b-{at}"));
+    }
+    let mut person = world.operator();
+    let twin = |query: &str| -> Value {
+        let (head, json) = world.operator().get(&format!("/in-doubt.json{query}"));
+        assert_eq!(head.status, 200, "{json}");
+        serde_json::from_str(&json).unwrap()
+    };
+    // All of them are counted, also those that are on another page.
+    let ann = twin("?user=ann")["matching"].clone();
+    assert_eq!((&ann["count"], &ann["more"]), (&json!(110), &json!(false)));
+    assert_eq!(twin("?user=bob")["matching"]["count"], 3);
+    let until = ann["until"].as_str().unwrap();
+    let mut settle = |count: &str, reason: &str| {
+        let fields = [
+            ("all", "true"),
+            ("user", "ann"),
+            ("until", until),
+            ("count", count),
+            ("outcome", "not"),
+            ("reason", reason),
+        ];
+        person.send("/in-doubt/settle", &fields)
+    };
+    // Without a reason, with no count, or with one that is too small nothing is settled.
+    for (count, reason, status) in [
+        ("110", " ", 400),
+        ("", "asked", 400),
+        ("0", "asked", 400),
+        ("1001", "asked", 400),
+        ("109", "asked", 409),
+    ] {
+        let (head, html) = settle(count, reason);
+        assert_eq!(head.status, status, "{count:?} {reason:?}: {html}");
+    }
+    assert_eq!(twin("?user=ann")["matching"]["count"], 110);
+
+    let browser = Browser::start((1280, 1000), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.side .n')");
+    browser.open(&format!("{}/in-doubt?user=ann", world.url));
+    browser.until("document.querySelector('button[name=all]')?.innerText.includes('110')");
+    // One that becomes doubtful after the page was shown is not part of it.
+    order(&world, "orders.place", "ann", "late");
+    browser.click("input[value=not]");
+    browser.write("#reason", "the service has none of them");
+    browser.click("button[name=all]");
+    browser.until("document.querySelector('#together')?.innerText.includes('Settled: 110')");
+    browser.until("document.querySelectorAll('[name=call]').length === 1");
+    assert_eq!(browser.complaints(), [""; 0]);
+    assert_eq!(twin("?user=bob")["matching"]["count"], 3);
+    let resolutions = world.run(&[
+        "evidence",
+        "list",
+        "--kind",
+        "resolution",
+        "--limit",
+        "200",
+        "--json",
+    ]);
+    let resolutions: Value = serde_json::from_str(&resolutions).unwrap();
+    assert_eq!(resolutions.as_array().unwrap().len(), 110);
+
+    // A key without the scope settles nothing.
+    let key = world.run(&["keys", "create", "--user", "eve", "--scope", "calls:read"]);
+    let mut eve = world.person(&key);
+    let bob = twin("?user=bob")["matching"].clone();
+    let fields = [
+        ("all", "true"),
+        ("user", "bob"),
+        ("until", bob["until"].as_str().unwrap()),
+        ("count", "3"),
+        ("outcome", "not"),
+        ("reason", "asked"),
+    ];
+    assert_eq!(eve.send("/in-doubt/settle", &fields).0.status, 403);
+    assert_eq!(twin("?user=bob")["matching"]["count"], 3);
+}

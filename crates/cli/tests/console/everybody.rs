@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use countersign_evidence::page::{VERIFIER, VERIFIER_NAME};
 use serde_json::{Value, json};
 
 use super::browser::Browser;
+use super::furnished::Furnished;
 use super::world::{PAGES, World};
 
 /// axe-core, which `cargo xtask test` installs.
@@ -22,8 +24,9 @@ fn axe() -> String {
     })
 }
 
-/// Every page of a server at which something happened, for its operator.
-pub(crate) fn all_pages(world: &World) -> Vec<String> {
+/// Every page of a server at which everything happened, for its operator.
+fn all_pages(furnished: &Furnished) -> Vec<String> {
+    let world = &furnished.world;
     let in_session = json!({"arguments": {"text": "one"}, "session_id": "s-1"});
     world.call("notes.add", &in_session, None);
     let newest = world.newest_call();
@@ -39,7 +42,14 @@ pub(crate) fn all_pages(world: &World) -> Vec<String> {
     pages.extend([
         format!("/calls/{}", newest["evidence"].as_str().unwrap()),
         format!("/cases/{}", newest["evidence"].as_str().unwrap()),
+        format!("/cases/{}", furnished.order),
+        format!("/policy/explain?record={}", furnished.refused),
+        "/policy/report?all=true".to_owned(),
+        "/evidence?kind=resolution".to_owned(),
+        "/in-doubt?user=ann".to_owned(),
         "/calls?code=INVALID_ARGUMENT".to_owned(),
+        "/calls?replayed=true&slow_ms=0".to_owned(),
+        "/calls?actor=nobody".to_owned(),
         "/sessions/s-1".to_owned(),
         format!("/approvals/{asked}"),
         "/approvals?state=denied".to_owned(),
@@ -54,10 +64,12 @@ pub(crate) fn all_pages(world: &World) -> Vec<String> {
 }
 
 /// Looks at the sign-in, as the operator at every page, and at the pages that forms lead to. Each look has a name.
-pub(crate) fn walk(world: &World, browser: &Browser, look: &mut dyn FnMut(&str)) {
+#[expect(clippy::too_many_lines, reason = "one story, in its order")]
+pub(crate) fn walk(furnished: &Furnished, browser: &Browser, look: &mut dyn FnMut(&str)) {
+    let world = &furnished.world;
     let ready = || browser.until("document.readyState === 'complete' && window.htmx");
     come_in(world, browser, look);
-    let mut pages = all_pages(world);
+    let mut pages = all_pages(furnished);
     pages.push(format!("/approvals?shape={}", world.shape()));
     let begin = |page: &str| {
         browser.open(&format!("{}{page}", world.url));
@@ -94,17 +106,25 @@ pub(crate) fn walk(world: &World, browser: &Browser, look: &mut dyn FnMut(&str))
         reached(&format!("document.querySelector('{mark}')"));
         look(name);
     }
-    begin("/tools/notes.add");
-    browser.write("[name='s:/text']", "call the bank");
-    browser.click("form[data-call] button.go");
-    reached("document.querySelector('#code')?.innerText === 'OK'");
-    look("a reply");
-    begin("/tools/catalog.search_offers");
-    browser.write("[name='s:/query']", "earbuds");
-    browser.write("[name='n:/limit']", "many");
-    browser.click("form[data-call] button.go");
-    reached("document.querySelector('#code')?.innerText === 'INVALID_ARGUMENT'");
-    look("a reply with an error");
+    for (tool, fields, code, name) in [
+        (
+            "notes.add",
+            &[("s:/text", "call the bank")][..],
+            "OK",
+            "a reply",
+        ),
+        (
+            "catalog.search_offers",
+            &[("s:/query", "earbuds"), ("n:/limit", "many")],
+            "INVALID_ARGUMENT",
+            "a reply with an error",
+        ),
+    ] {
+        begin(&format!("/tools/{tool}"));
+        call(browser, fields, code);
+        ready();
+        look(name);
+    }
     let question = pages.iter().find(|page| page.starts_with("/approvals/"));
     begin(question.unwrap());
     browser.write("#open-reason", "what did it write");
@@ -122,8 +142,65 @@ pub(crate) fn walk(world: &World, browser: &Browser, look: &mut dyn FnMut(&str))
     look("acts with their reasons");
     begin("/");
     browser.press("?");
-    browser.until("document.querySelector('#keys').open");
+    browser.until("document.querySelector('#keyboard-help').open");
     look("the keys");
+    settle(world, browser);
+    ready();
+    look("all that matched, settled");
+    arrived(world, browser);
+    look("the way back from an issuer");
+}
+
+/// Fills in the form of a tool and calls it.
+fn call(browser: &Browser, fields: &[(&str, &str)], code: &str) {
+    for (name, text) in fields {
+        browser.write(&format!("[name='{name}']"), text);
+    }
+    browser.click("form[data-call] button.go");
+    browser.until(&format!(
+        "document.querySelector('#code')?.innerText === '{code}'"
+    ));
+}
+
+/// Settles all calls in doubt of one user.
+fn settle(world: &World, browser: &Browser) {
+    browser.open(&format!("{}/in-doubt?user=bob", world.url));
+    browser.click("input[value=not]");
+    browser.write("#reason", "the service has none of them");
+    browser.click("button[name=all]");
+    browser.until("document.querySelector('#together')");
+}
+
+/// Shows the page between the issuer and the console. It leads on at once, so it stands here without that.
+fn arrived(world: &World, browser: &Browser) {
+    let template = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../console/templates/arrived.html"
+    );
+    let mut page = std::fs::read_to_string(template).unwrap();
+    for (place, text) in [
+        (
+            "<meta http-equiv=\"refresh\" content=\"0;url={{ next }}\">",
+            "",
+        ),
+        ("{{ w.tag }}", "en"),
+        ("{{ w.sign_in }}", "Sign in"),
+        ("{{ w.signed_in_now }}", "You are signed in."),
+        ("{{ w.go_on }}", "Go on"),
+        ("{{ version }}", "1"),
+        ("{{ next }}", "/"),
+    ] {
+        assert!(page.contains(place), "{place}");
+        page = page.replace(place, text);
+    }
+    assert!(!page.contains("{{"), "{page}");
+    browser.open(&format!("{}/sign-in", world.url));
+    browser.until("document.readyState === 'complete'");
+    let written = json!(page);
+    browser.eval_script(&format!(
+        "document.open(); document.write({written}); document.close()"
+    ));
+    browser.until("document.querySelector('.door .go') && document.readyState === 'complete'");
 }
 
 /// Looks at the sign-in, and signs the operator in.
@@ -153,35 +230,75 @@ fn nothing_serious_for_those_who_cannot_see() {
         ("zh phone", (390, 844), false),
     ];
     for (way, size, dark) in looks {
-        let world = World::start(&[]);
-        world.busy();
+        let furnished = Furnished::start();
+        let world = &furnished.world;
         let browser = Browser::start(size, dark);
         if way.starts_with("zh") {
             browser.open(&format!("{}/language/zh", world.url));
             browser.until("document.documentElement.lang === 'zh-CN'");
         }
         let (mut found, mut seen) = (Vec::new(), 0);
-        walk(&world, &browser, &mut |page| {
-            browser.eval_script(&axe);
-            let violations = browser.later(
-                "axe.run(document, {resultTypes: ['violations']}).then(result => result.violations.map(v => [v.id, v.impact, v.nodes.map(n => n.html.slice(0, 200))]))",
-            );
-            let violations = violations.as_array().unwrap();
-            let of = |impact: &str| violations.iter().filter(|it| it[1] == impact).count();
-            println!(
-                "axe {way} {page}: {} minor, {} moderate, {} serious, {} critical",
-                of("minor"),
-                of("moderate"),
-                of("serious"),
-                of("critical"),
-            );
-            let grave = |it: &&Value| it[1] == "serious" || it[1] == "critical";
-            let grave = violations.iter().filter(grave);
-            found.extend(grave.map(|it| format!("{page}: {it}")));
+        walk(&furnished, &browser, &mut |page| {
+            let (line, grave) = looked(&browser, &axe, &format!("{way} {page}"));
+            println!("{line}");
+            found.extend(grave);
             seen += 1;
         });
         assert_eq!(found, [""; 0], "{way}");
-        assert!(seen > 30, "{way}: {seen}");
+        assert!(seen > 40, "{way}: {seen}");
+    }
+}
+
+/// Number of findings of axe-core on the page that is open, and those that are serious or critical.
+fn looked(browser: &Browser, axe: &str, look: &str) -> (String, Vec<String>) {
+    browser.eval_script(axe);
+    let violations = browser.later(
+        "axe.run(document, {resultTypes: ['violations']}).then(result => result.violations.map(v => [v.id, v.impact, v.nodes.map(n => n.html.slice(0, 200))]))",
+    );
+    let violations = violations.as_array().unwrap();
+    let of = |impact: &str| violations.iter().filter(|it| it[1] == impact).count();
+    let line = format!(
+        "axe {look}: {} minor, {} moderate, {} serious, {} critical",
+        of("minor"),
+        of("moderate"),
+        of("serious"),
+        of("critical"),
+    );
+    let is_grave = |it: &&Value| it[1] == "serious" || it[1] == "critical";
+    let grave = violations.iter().filter(is_grave);
+    (line, grave.map(|it| format!("{look}: {it}")).collect())
+}
+
+/// The verifier that is one file: nothing serious before and after a check, in dark and in light.
+#[test]
+fn the_verifier_is_for_everybody() {
+    let axe = axe();
+    let world = World::start(&[]);
+    world.busy();
+    world.run(&["verify", "--all"]);
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join(VERIFIER_NAME);
+    std::fs::write(&page, VERIFIER).unwrap();
+    let bundle = folder.path().join("evidence-bundle.json");
+    let record = world.newest_call()["evidence"].as_str().unwrap().to_owned();
+    let output = bundle.to_str().unwrap();
+    world.run(&["evidence", "export", &record, "--output", output]);
+    for dark in [false, true] {
+        let browser = Browser::start((900, 1000), dark);
+        browser.open(&format!("file://{}", page.display()));
+        browser.until("document.querySelector('#file')");
+        let before = looked(&browser, &axe, &format!("verifier, dark: {dark}"));
+        browser.attach("#file", &bundle);
+        browser.until("document.querySelector('#verdict')");
+        let after = looked(
+            &browser,
+            &axe,
+            &format!("verifier with a bundle, dark: {dark}"),
+        );
+        for (line, grave) in [before, after] {
+            println!("{line}");
+            assert_eq!(grave, [""; 0]);
+        }
     }
 }
 
@@ -202,14 +319,14 @@ fn the_keyboard_is_enough() {
         ));
     }
     browser.press("/");
-    browser.until("document.activeElement.id === 'search'");
+    browser.until("document.activeElement.id === 'search-all'");
     browser.press("j");
-    browser.until("document.querySelector('#search').value === 'j'");
+    browser.until("document.querySelector('#search-all').value === 'j'");
     browser.press("\u{E00C}");
     browser.press("?");
-    browser.until("document.querySelector('#keys').open");
+    browser.until("document.querySelector('#keyboard-help').open");
     browser.press("?");
-    browser.until("!document.querySelector('#keys').open");
+    browser.until("!document.querySelector('#keyboard-help').open");
     browser.press("g");
     browser.press("t");
     browser.until("location.pathname === '/tools'");

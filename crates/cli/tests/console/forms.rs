@@ -76,6 +76,9 @@ labels = { type = "object", additionalProperties = { type = "string" } }
 sizes = { type = "array", items = { type = "number" } }
 nick = { type = ["string", "null"] }
 limit = { type = "object", properties = { amount = { type = "integer" }, currency = { type = "string" } } }
+weight = { type = "number" }
+stars = { enum = [1, 2, 3] }
+days = { type = "array", items = { type = "string", format = "date" } }
 "#;
 
 /// B17: dates, times, maps, numbers, nullable values and money are fields, and raw JSON keeps in step with them.
@@ -123,8 +126,75 @@ fn a_form_has_a_field_for_every_kind() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
+/// B17: raw JSON and fields in step change no value: digits of a number, fractions of a second and a wrong choice stay, while another
+/// field is edited, and when the form is sent.
+#[test]
+fn a_form_in_step_changes_no_value() {
+    let world = World::configured(PARCELS, &[]);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&format!("{}/tools/depot.find", world.url));
+    let text = r#"{"weight": 0.10, "at": "2026-11-17T14:41:00.250Z", "sizes": [1.50, 12345678901234567890.123456789],
+        "stars": 7, "days": ["2026-11-17", "soon"]}"#;
+    browser.click(".tabs label:last-child");
+    browser.write("#raw", text);
+    let shown = |name: &str| {
+        let field = format!("document.getElementsByName('{name}')[0]");
+        browser.eval(&format!("[{field}?.type, {field}?.value]"))
+    };
+    let expected = [
+        ("n:/weight", "text", "0.10"),
+        ("t:/at", "text", "2026-11-17T14:41:00.250Z"),
+        (
+            "r:/sizes",
+            "textarea",
+            "1.50\n12345678901234567890.123456789",
+        ),
+        ("n:/stars", "select-one", "7"),
+        ("s:/days/0", "date", "2026-11-17"),
+        ("s:/days/1", "text", "soon"),
+    ];
+    let check = || {
+        for (name, kind, value) in expected {
+            assert_eq!(shown(name), json!([kind, value]), "{name}");
+        }
+    };
+    check();
+    browser.click(".tabs label:first-child");
+    browser.write("[name='s:/nick']", "n");
+    let raw = browser.eval("document.querySelector('#raw').value");
+    for part in [
+        "0.10",
+        "1.50,",
+        "12345678901234567890.123456789",
+        "14:41:00.250Z",
+        "\"stars\": 7",
+    ] {
+        assert!(raw.as_str().unwrap().contains(part), "{part}: {raw}");
+    }
+    // The server reads the fields, and draws the form again.
+    browser.click("form[data-call] button.go");
+    browser.until("document.querySelector('#code')");
+    check();
+    let raw = browser.eval("document.querySelector('#raw').value");
+    assert!(
+        raw.as_str()
+            .unwrap()
+            .contains("12345678901234567890.123456789"),
+        "{raw}"
+    );
+    // A time that the input can show is one again.
+    browser.click(".tabs label:last-child");
+    browser.write("#raw", r#"{"at": "2026-11-17T14:41:05Z"}"#);
+    assert_eq!(
+        shown("t:/at"),
+        json!(["datetime-local", "2026-11-17T14:41:05"])
+    );
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
 /// B17: the call of a form is copied with its user and its key, and every copy gets the answer of the same call.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one call, copied in every way")]
 fn copies_make_the_same_call() {
     let world = World::start(&[]);
     let mut person = Person::new(&world);
@@ -175,6 +245,14 @@ fn copies_make_the_same_call() {
     let by_python = shell(&format!("python3 '{}'", program.display()));
     assert_eq!(by_python["replayed"], true, "{by_python}");
     assert_eq!(by_python["data"], by_curl["data"]);
+    // The copy has no types, so Node runs it as it is.
+    let program = world.data("copied.mjs");
+    let copy = copied("TypeScript");
+    let printed = format!("{copy}\nconsole.log(JSON.stringify(reply));");
+    std::fs::write(&program, printed).unwrap();
+    let by_node = shell(&format!("node '{}'", program.display()));
+    assert_eq!(by_node["replayed"], true, "{by_node}");
+    assert_eq!(by_node["data"], by_curl["data"]);
     let by_command = shell(&format!("{} --json", copied("CLI")));
     assert_eq!(by_command["data"], by_curl["data"], "{by_command}");
     assert_eq!(by_command["replayed"], true, "{by_command}");

@@ -4,17 +4,18 @@ use serde_json::json;
 
 use super::browser::Browser;
 use super::everybody::walk;
+use super::furnished::Furnished;
 use super::world::World;
 
 /// B17, B20: no page makes the browser complain (a script error, a violation of the content security policy) or asks another
 /// site for anything, the sign-in and what forms lead to included; nothing is wider than a phone.
 #[test]
 fn no_page_breaks_a_rule() {
-    let world = World::start(&[]);
-    world.busy();
+    let furnished = Furnished::start();
+    let world = &furnished.world;
     let browser = Browser::start((390, 844), false);
     let (mut asked, mut seen) = (0, 0);
-    walk(&world, &browser, &mut |page| {
+    walk(&furnished, &browser, &mut |page| {
         // The browser tells of the status of the page that is not there.
         let is_meant = |text: &String| page == "/calls/no-such-call" && text.contains("404");
         let complaints = browser.complaints();
@@ -35,7 +36,7 @@ fn no_page_breaks_a_rule() {
             "{page} is too wide: {widths}"
         );
     });
-    assert!(asked > 30 && seen > 30, "{asked} {seen}");
+    assert!(asked > 40 && seen > 40, "{asked} {seen}");
 }
 
 /// On a screen of 1280 pixels no badge is cut off at the edge of its table.
@@ -180,5 +181,97 @@ fn calls_arrive_live() {
     browser.press("\u{E007}");
     browser.until("location.pathname.startsWith('/calls/')");
     browser.until("document.querySelector('#evidence button')");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// A call that arrives leaves the chosen row chosen and focused; keys go on from it.
+#[test]
+fn a_chosen_row_stays_chosen() {
+    let world = World::start(&[]);
+    let add = |text: &str| world.call("notes.add", &json!({"arguments": {"text": text}}), None);
+    for text in ["one", "two", "three"] {
+        add(text);
+    }
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&format!("{}/calls", world.url));
+    browser.until("document.querySelector('.pulse:not(.off)')");
+    browser.until("document.querySelectorAll('#rows tr').length === 3");
+    browser.press("j");
+    browser.press("j");
+    browser.until("document.querySelectorAll('#rows tr')[1].matches('.here')");
+    browser.eval_script("window.chosen = document.querySelector('tr.here')");
+    let is_kept = "window.chosen.isConnected && window.chosen.matches('.here') \
+                   && window.chosen.contains(document.activeElement)";
+    for rows in 4..7 {
+        add("more");
+        let all = "document.querySelectorAll('#rows tr')";
+        browser.until(&format!("{all}.length === {rows}"));
+        assert_eq!(browser.eval(is_kept), json!(true), "{rows} rows");
+        let place = browser.eval(&format!("[...{all}].indexOf(window.chosen)"));
+        assert_eq!(place, json!(rows - 2), "{rows} rows");
+    }
+    let new =
+        browser.eval("[...document.querySelectorAll('#rows tr')].map(row => row.matches('.new'))");
+    assert_eq!(new, json!([true, true, true, false, false, false]));
+    browser.press("k");
+    browser.until("document.querySelectorAll('#rows tr')[3].matches('.here')");
+    browser.until("document.querySelectorAll('tr.here').length === 1");
+    browser.press("j");
+    browser.press("\u{E007}");
+    browser.until("location.pathname.startsWith('/calls/')");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// B17: a row says who called and how long it took, and is marked where it was a repeat, repaired or a dry run. The filters for it are in
+/// the address.
+#[test]
+fn rows_say_who_called_and_what_became_of_it() {
+    let world = World::start(&[]);
+    world.busy();
+    let in_session = json!({"arguments": {"text": "one"}, "session_id": "s-1", "user_id": "u_7"});
+    world.call("notes.add", &in_session, None);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    let marks = "[...document.querySelectorAll('#rows tr')].map(row => [...row.cells[1].querySelectorAll('.tag')].map(tag => tag.innerText))";
+    for (filter, expected) in [
+        ("replayed=true", json!([["repeat"]])),
+        ("repaired=true", json!([["repaired"]])),
+        ("session=s-1", json!([[]])),
+        ("session=s-2", json!([])),
+        ("actor=nobody", json!([])),
+        ("slow_ms=3600000", json!([])),
+        (
+            "tool=notes.add&slow_ms=0&replayed=true",
+            json!([["repeat", "slow"]]),
+        ),
+    ] {
+        browser.open(&format!("{}/calls?{filter}", world.url));
+        browser.until("document.readyState === 'complete'");
+        assert_eq!(browser.eval(marks), expected, "{filter}");
+    }
+    browser.open(&format!("{}/calls", world.url));
+    browser.until("document.querySelectorAll('#rows tr').length > 5");
+    let rows = browser.eval(
+        "[...document.querySelectorAll('#rows tr')].map(row => [...row.cells].map(cell => cell.innerText))",
+    );
+    for row in rows.as_array().unwrap() {
+        assert_eq!(row.as_array().unwrap().len(), 6, "{row}");
+        assert!(!row[3].as_str().unwrap().is_empty(), "no caller: {row}");
+        let took = row[5].as_str().unwrap().replace(',', "");
+        assert!(took.parse::<f64>().is_ok(), "{row}");
+    }
+    let dry = "[...document.querySelectorAll('#rows .tag.info')].map(tag => tag.innerText)";
+    assert_eq!(browser.eval(dry), json!(["dry run"]));
+    // The form has what the address says, and makes such an address.
+    browser.open(&format!("{}/calls?repaired=true", world.url));
+    browser.write("#f-slow", "0");
+    browser.click("[name=replayed]");
+    browser.click("[name=repaired]");
+    browser.click(".filters button.go");
+    browser.until("new URLSearchParams(location.search).get('replayed') === 'true'");
+    browser.until("!location.search.includes('repaired')");
+    browser.until("document.querySelectorAll('#rows tr').length === 1");
+    browser.until("document.querySelector('#f-slow').value === '0'");
     assert_eq!(browser.complaints(), [""; 0]);
 }

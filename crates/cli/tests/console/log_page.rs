@@ -93,7 +93,12 @@ fn a_key_finds_its_call() {
     let world = World::start(&[]);
     let ann = world.run(&["keys", "create", "--user", "ann"]);
     let bob = world.run(&["keys", "create", "--user", "bob"]);
-    let body = json!({"arguments": {"text": "one"}, "idempotency_key": "order-77"});
+    let body = json!({
+        "arguments": {"text": "one"},
+        "idempotency_key": "order-77",
+        "request_id": "mine-1",
+        "session_id": "visit-9",
+    });
     let reply = world.call("notes.add", &body, Some(&ann));
     assert_eq!(reply["ok"], true, "{reply}");
     let evidence = world.newest_call()["evidence"].as_str().unwrap().to_owned();
@@ -112,6 +117,24 @@ fn a_key_finds_its_call() {
     assert_eq!(asked(&world.person(&bob), "order-77"), Value::Null);
     assert_eq!(asked(&world.person(&bob), "ann%20order-77"), Value::Null);
     assert_eq!(asked(&operator, "bob%20order-77"), Value::Null);
+    for (text, page) in [
+        ("mine-1", json!("/calls/mine%2D1")),
+        ("ann%20mine-1", found.clone()),
+        ("bob%20mine-1", Value::Null),
+        ("visit-9", json!("/sessions/visit%2D9")),
+        ("bob%20visit-9", Value::Null),
+        (evidence.as_str(), found.clone()),
+        ("notes.add", json!("/tools/notes%2Eadd")),
+        ("ann", json!("/calls?user=ann")),
+        ("nobody-has-this", Value::Null),
+    ] {
+        assert_eq!(asked(&operator, text), page, "{text}");
+    }
+    let session = asked(&operator, "ann%20visit-9");
+    assert!(
+        session.as_str().unwrap().starts_with("/sessions/ss%5F"),
+        "{session}"
+    );
     let (head, _) = operator.get("/search?q=order-77");
     assert_eq!(
         (head.status, head.of("location")),

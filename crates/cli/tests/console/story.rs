@@ -138,6 +138,65 @@ fn a_call_is_edited_and_tried_again() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
+/// B17, A21: an opened call tells what was changed without a cover, and marks every place in what was written.
+#[test]
+fn an_opened_call_marks_every_change() {
+    let world = World::start(&[]);
+    let call = world.newest_repaired();
+    let mut person = world.operator();
+    let (_, twin) = person.get(&format!("/calls/{call}.json"));
+    let twin: Value = serde_json::from_str(&twin).unwrap();
+    let id = twin["records"][0]["record"]["id"].as_str().unwrap();
+    let open = format!("/evidence/{id}/open");
+    let (_, html) = person.send(&open, &[("reason", "a customer asked")]);
+    let panes = super::between(&html, "id=\"panes\"", "id=\"evidence\"");
+    assert!(!panes.contains("[redacted]"), "{panes}");
+    for name in [
+        "items",
+        "sku",
+        "quantity",
+        "destination",
+        "country",
+        "postal_code",
+    ] {
+        assert!(
+            panes.contains(&format!("<mark>{name}</mark>")),
+            "{name}: {panes}"
+        );
+    }
+}
+
+/// A21: another try is compared with the answer in the record, which is opened for it with the same reason; what a browser says about
+/// the tool, the user and the answer of then does not count.
+#[test]
+fn another_try_is_compared_with_the_record() {
+    let world = World::start(&[]);
+    let arguments = json!({"query": "usb-c cable", "limit": 2});
+    let call = json!({"arguments": arguments, "user_id": "u_anna"});
+    let reply = world.call("catalog.search_offers", &call, None);
+    let id = reply["evidence"]["snapshot_id"].as_str().unwrap();
+    let mut person = world.operator();
+    let again = format!("/calls/{id}/again");
+    let raw = arguments.to_string();
+    let (head, _) = person.send(&again, &[("raw", &raw)]);
+    assert_eq!(head.status, 400, "no reason, no recorded answer");
+    let fields = [
+        ("raw", &*raw),
+        ("reason", "look"),
+        ("recorded", "null"),
+        ("tool", "notes.list"),
+        ("user", "u_bob"),
+    ];
+    let (_, html) = person.send(&again, &fields);
+    assert!(html.contains("id=\"same\""), "{html}");
+    let other = json!({"query": "usb-c cable", "limit": 1}).to_string();
+    let (_, html) = person.send(&again, &[("raw", &other), ("reason", "look")]);
+    assert!(html.contains("<table id=\"tried\">"), "{html}");
+    let (_, acts) = person.get("/evidence.json?kind=access");
+    let acts: Value = serde_json::from_str(&acts).unwrap();
+    assert_eq!(acts["acts"].as_array().unwrap().len(), 2, "{acts}");
+}
+
 /// A18, B17: sealed content that was changed in the store is shown as broken.
 #[test]
 fn tampered_evidence_is_shown_as_broken() {

@@ -1,5 +1,8 @@
 //! What people watch: the overview, upstreams, the repeats of a call, and the same call by other rules.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 
 use super::between;
@@ -233,7 +236,7 @@ fn a_long_pane_says_that_it_is_cut() {
     let raw_pane = panes.split("</pre>").next().unwrap();
     assert!(!raw_pane.contains("the end"), "{raw_pane}");
     assert_eq!(
-        panes.matches("Only the first 400 lines are shown.").count(),
+        panes.matches("Only the beginning is shown.").count(),
         1,
         "{panes}"
     );
@@ -243,6 +246,66 @@ fn a_long_pane_says_that_it_is_cut() {
     assert_eq!(opened["opened"]["payload"]["raw"], raw, "{json}");
     // Tried again as a dry run, as before.
     assert!(html.contains("id=\"try\""), "{html}");
+}
+
+/// A service that answers with the arguments that it got.
+fn echo() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while reader.read_line(&mut line).unwrap() > 2 {
+                let lower = line.to_lowercase();
+                if let Some(text) = lower.strip_prefix("content-length:") {
+                    length = text.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+            );
+            let mut stream = reader.into_inner();
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(&body).unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+/// B17: the page of an opened call stays within 100 KB however long what was written, bound and answered is; where the arguments are
+/// too long to be edited on it, it says so.
+#[test]
+fn an_opened_call_stays_short() {
+    let config = format!(
+        "[[upstream]]\nname = 'depot'\nbase_url = '{}'\nallow_private = ['loopback']\n\
+         [[tool]]\nname = 'depot.echo'\nupstream = 'depot'\ndescription = 'Answers with its arguments.'\neffect = 'read'\n\
+         [tool.input]\ntype = 'object'\n[tool.input.properties]\nrows = {{ type = 'array', items = {{ type = 'string' }} }}\n",
+        echo()
+    );
+    let world = World::configured(&config, &[]);
+    let rows: Vec<String> = (0..1_500).map(|at| format!("\"<row {at}>\"")).collect();
+    let raw = serde_json::to_string_pretty(&json!({"rows": rows})).unwrap();
+    let raw = raw.replace("\n  ]", ",\n  ]");
+    let reply = world.call("depot.echo", &json!({"arguments": raw}), None);
+    assert_eq!(reply["data"]["rows"], json!(rows), "{reply}");
+    let id = reply["evidence"]["snapshot_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{reply}"));
+    let mut person = world.operator();
+    let (head, html) = person.send(&format!("/evidence/{id}/open"), &[("reason", "look")]);
+    assert_eq!(head.status, 200, "{html}");
+    assert!(html.len() <= 100_000, "{} bytes", html.len());
+    let panes = between(&html, "id=\"panes\"", "id=\"evidence\"");
+    assert_eq!(
+        panes.matches("Only the beginning is shown.").count(),
+        3,
+        "{panes}"
+    );
+    assert!(panes.contains("id=\"too-long\"") && !panes.contains("id=\"try\""));
 }
 
 /// A16, B17: a call that is computed by other rules than those of its record shows each place that differs, in the browser; by its

@@ -142,6 +142,20 @@ impl Served {
         headers: &[(String, String)],
         body: &str,
     ) -> String {
+        let mut stream = self.open(method, path, headers, body);
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// A request that was sent; its answer is read from the stream.
+    pub(crate) fn open(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: &str,
+    ) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let lines = headers
             .iter()
@@ -154,9 +168,7 @@ impl Served {
             body.len()
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        stream
     }
 
     /// The status and the JSON of an answer.

@@ -1,6 +1,7 @@
 //! MCP servers that die or lie: no caller waits for them, or gets what they claim.
 
-use std::net::{SocketAddr, TcpListener};
+use std::io::{ErrorKind, Read as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,56 @@ fn no_child_outlives_a_gateway_that_is_killed() {
     }
 }
 
+/// A15: a list waits for no server. The gateway has sent a dead server its first message, and still waits for the answer after the lists
+/// of both eras have come, the first one included: a list that waited for that server would come after its deadline, when the connection is closed.
+#[test]
+fn a_list_waits_for_no_server() {
+    let own = Installation::new();
+    let command = json!(own.server_words()).to_string();
+    let alive =
+        |name: &str| format!("[[upstream]]\nname = '{name}'\nkind = 'mcp'\ncommand = {command}\n");
+    let names = ["good", "silent"];
+    std::fs::write(own.path("countersign.toml"), names.map(alive).concat()).unwrap();
+    for name in names {
+        own.ok(&["upstreams", "approve", name]);
+    }
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let text = format!(
+        "{}[[upstream]]\nname = 'silent'\nkind = 'mcp'\nurl = 'http://{address}/mcp'\nallow_private = ['loopback']\n\
+         connections.start_ms = 60000\ntimeouts.attempt_ms = 60000\nretries.attempts_max = 1\n",
+        alive("good")
+    );
+    std::fs::write(own.path("countersign.toml"), text).unwrap();
+    let served = own.serve();
+    // The watchdog ends a wait that does not end.
+    let (mut heard, _) = silent.accept().unwrap();
+    let mut part = [0; 4096];
+    assert_ne!(heard.read(&mut part).unwrap(), 0, "the gateway hung up");
+    for era in [NEW, OLD] {
+        let (headers, body) = message(era, "tools/list", &json!({}));
+        for _ in 0..3 {
+            let answer = served.ask("POST", "/mcp", &headers, &body);
+            for name in names {
+                assert!(answer.contains(&format!("{name}_say")), "{era}: {answer}");
+            }
+        }
+    }
+    heard.set_nonblocking(true).unwrap();
+    let still = loop {
+        match heard.read(&mut part) {
+            // The rest of its message.
+            Ok(1..) => {}
+            other => break other.map_err(|error| error.kind()),
+        }
+    };
+    assert_eq!(
+        still,
+        Err(ErrorKind::WouldBlock),
+        "the lists came only after the gateway had given the dead server up"
+    );
+}
+
 /// A15, A17: of three MCP servers one works, one takes connections and says nothing, and one refuses them. The list answers at once in both
 /// eras, and the tools of the dead ones stay for the grace: a call to one of them is an error that may be repeated.
 #[test]
@@ -76,16 +127,18 @@ fn two_dead_servers_of_three_delay_no_list() {
     let served = own.serve();
     for era in [NEW, OLD] {
         let (headers, body) = message(era, "tools/list", &json!({}));
-        let mut best = Duration::MAX;
-        for _ in 0..5 {
+        let mut took = [0; 5].map(|_: u8| {
             let started = Instant::now();
             let answer = served.ask("POST", "/mcp", &headers, &body);
-            best = best.min(started.elapsed());
+            let took = started.elapsed();
             for name in names {
                 assert!(answer.contains(&format!("{name}_say")), "{era}: {answer}");
             }
-        }
-        assert!(best < Duration::from_millis(200), "{era}: {best:?}");
+            took
+        });
+        took.sort_unstable();
+        // The middle one: on a busy machine one of them may be late.
+        assert!(took[2] < Duration::from_millis(200), "{era}: {took:?}");
         for (name, is_alive) in [("good", true), ("silent", false), ("gone", false)] {
             let call = json!({"name": format!("{name}_say"), "arguments": {"text": "hi there"}});
             let (headers, body) = message(era, "tools/call", &call);
@@ -109,6 +162,57 @@ fn two_dead_servers_of_three_delay_no_list() {
         let reply: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
         assert_eq!(reply["error"]["code"], "UPSTREAM_ERROR", "{reply}");
         assert_eq!(reply["error"]["details"]["retryable"], true, "{reply}");
+    }
+}
+
+/// A client of the newest era watches a resource of a server of an older one: the gateway subscribes at the server, tells the client of a
+/// change in the stream that is open, and ends the subscription with the stream.
+#[test]
+fn a_resource_is_watched_by_a_newer_client() {
+    let own = Installation::new();
+    let mut words = own.server_words();
+    words.push("--offers".to_owned());
+    let text = format!(
+        "[[upstream]]\nname = 'plain'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {}\n",
+        json!(words)
+    );
+    std::fs::write(own.path("countersign.toml"), text).unwrap();
+    let served = own.serve();
+    let list = || {
+        let (headers, body) = message(NEW, "resources/list", &json!({}));
+        served.ask("POST", "/mcp", &headers, &body)
+    };
+    let uri = "upstream://plain/notes://today";
+    // The watchdog ends a wait that does not end.
+    while !list().contains(uri) {
+        std::thread::yield_now();
+    }
+    let wanted =
+        json!({"notifications": {"resourceSubscriptions": [uri, "upstream://none/notes://today"]}});
+    let (headers, body) = message(NEW, "subscriptions/listen", &wanted);
+    let mut stream = served.open("POST", "/mcp", &headers, &body);
+    let mut heard = String::new();
+    let mut hear = |stream: &mut TcpStream, what: &str| {
+        let mut part = [0; 4096];
+        while !heard.contains(what) {
+            let count = stream.read(&mut part).unwrap();
+            assert_ne!(count, 0, "{heard}");
+            heard.push_str(&String::from_utf8_lossy(&part[..count]));
+        }
+        heard.clone()
+    };
+    let acknowledged = hear(&mut stream, "subscriptions/acknowledged");
+    assert!(!acknowledged.contains("upstream://none"), "{acknowledged}");
+    let watched = || std::fs::read_to_string(own.path("world/watched")).unwrap_or_default();
+    while watched() != "+ notes://today\n" {
+        std::thread::yield_now();
+    }
+    std::fs::write(own.path("world/touched"), "").unwrap();
+    let told = hear(&mut stream, "notifications/resources/updated");
+    assert!(told.contains(uri), "{told}");
+    drop(stream);
+    while watched() != "+ notes://today\n- notes://today\n" {
+        std::thread::yield_now();
     }
 }
 

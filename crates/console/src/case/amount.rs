@@ -37,7 +37,7 @@ pub struct Line {
 
 impl Line {
     /// A line.
-    pub(super) fn new(label: &str, value: String) -> Self {
+    pub(crate) fn new(label: &str, value: String) -> Self {
         Self {
             label: label.to_owned(),
             value,

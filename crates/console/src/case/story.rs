@@ -87,6 +87,12 @@ pub struct Step {
     pub proof: String,
     /// True if there is content that was not opened.
     pub is_sealed: bool,
+    /// True if the details did not fit on the page.
+    #[serde(skip)]
+    pub(crate) is_folded: bool,
+    /// True if the reader asked for the details of this step.
+    #[serde(skip)]
+    pub(crate) is_wanted: bool,
 }
 
 /// The question to a person.
@@ -127,6 +133,21 @@ pub struct Look {
 }
 
 impl Story {
+    /// A story without a step.
+    #[cfg(test)]
+    pub(crate) fn empty(language: Language) -> Self {
+        Self {
+            title: String::new(),
+            facts: Vec::new(),
+            steps: Vec::new(),
+            rules: Vec::new(),
+            looks: Vec::new(),
+            notes: Vec::new(),
+            is_opened: true,
+            language,
+        }
+    }
+
     /// The words of its language.
     pub(crate) const fn says(&self) -> &'static Says {
         words::of(self.language)

@@ -112,6 +112,12 @@ says! {
     zip_note: "One file for a bank, a court or the buyer: this page, the evidence, and a page that verifies it without a network.",
         "一个文件，可交给银行、法院或买家：本页、证据，以及无需联网即可核验的页面。";
     print: "Print", "打印";
+    steps_shown: "Steps {from} to {to} of {}.", "第 {from} 至 {to} 步，共 {} 步。";
+    first_steps: "First steps", "最前的步骤";
+    later_steps: "Later steps", "后面的步骤";
+    fold_note: "Not all values fit on this page. “All values” and “Later steps” open the case again, which is recorded. The ZIP has everything.",
+        "本页放不下全部数值。“全部数值”和“后面的步骤”会再次打开案卷，并被记录。ZIP 包含全部内容。";
+    more_looks: "{} earlier accesses are not listed here; the log has them.", "此前的 {} 次查看未在此列出；日志中均有记录。";
 }
 
 #[cfg(test)]

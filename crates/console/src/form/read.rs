@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::civil::DateTime;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
-use super::INDEX_MAX;
+use super::{INDEX_MAX, digits};
 
 /// The arguments that the fields of a form make. An empty field is left out.
 pub(crate) fn arguments(fields: &[(String, String)]) -> Value {
@@ -67,15 +67,14 @@ fn written(mark: &str, text: &str) -> Option<Value> {
         },
         "l" => lines().collect(),
         "r" => lines().map(number).collect(),
-        "j" => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
+        "j" => digits::read(text).unwrap_or_else(|_| Value::from(text)),
         _ => return None,
     })
 }
 
 /// A text that is a number in JSON, digit for digit; anything else is for the binder.
 fn number(text: &str) -> Value {
-    let number = serde_json::from_str::<Number>(text.trim());
-    number.map_or_else(|_| Value::from(text), Value::Number)
+    digits::number(text).unwrap_or_else(|| Value::from(text))
 }
 
 /// `2026-11-17T14:41` as an input of a browser writes it, with the zone that the form says.

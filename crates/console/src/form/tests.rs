@@ -30,8 +30,14 @@ fn schema() -> Value {
                 "amount": {"type": "integer"}, "currency": {"type": "string"}
             }},
             "photo": {"type": "string", "x-kind": "attachment_reference"},
+            "rating": {"enum": [1, 2, 3]},
+            "mode": {"enum": ["auto", 1, true, null]},
+            "colours": {"type": "array", "items": {"enum": ["red", "blue"]}},
+            "levels": {"type": "array", "items": {"$ref": "#/$defs/level"}},
+            "dates": {"type": "array", "items": {"type": "string", "format": "date"}},
+            "times": {"type": "array", "items": {"type": "string", "format": "date-time"}},
         },
-        "$defs": {"item": {"type": "object", "properties": {
+        "$defs": {"level": {"type": "integer", "enum": [10, 20]}, "item": {"type": "object", "properties": {
             "sku": {"type": "string"}, "quantity": {"type": "integer", "minimum": 1},
             "labels": {"type": "object", "additionalProperties": {"type": "number"}}
         }}},
@@ -60,6 +66,8 @@ fn what_was_drawn_comes_back() {
         "labels": {"k": "v", "0": "w", "a/b": "x"}, "counts": {"n": 3}, "rows": {"r": [1, null]},
         "to": {"country": "DE"}, "day": "2026-11-17", "at": "2026-11-17T14:41:00Z", "nick": "n",
         "limit": {"amount": 1, "currency": "EUR"}, "photo": "file_1",
+        "rating": 2, "mode": 1, "colours": ["blue", "red"], "levels": [20],
+        "dates": ["2026-11-17", "soon"], "times": ["2026-11-17T14:41:00Z"],
     });
     let fields = drawn(&given);
     assert_eq!(fields[0].label, "items");
@@ -109,6 +117,21 @@ fn kinds_are_drawn() {
         ),
         ("limit", &["class=\"money\"", "Money"]),
         ("photo", &["Attachment"]),
+        (
+            "rating",
+            &["<select", "name=\"n:/rating\"", "<option>2</option>"],
+        ),
+        (
+            "mode",
+            &["name=\"j:/mode\"", "&#34;auto&#34;", "<option>1</option>"],
+        ),
+        (
+            "colours",
+            &["<select", "name=\"s:/colours/0\"", "data-add=\"/colours\""],
+        ),
+        ("levels", &["<select", "name=\"n:/levels/0\""]),
+        ("dates", &["type=\"date\"", "name=\"s:/dates/0\""]),
+        ("times", &["type=\"datetime-local\"", "name=\"t:/times/0\""]),
     ] {
         let html = html(label);
         for part in parts {
@@ -168,7 +191,9 @@ fn a_text_stays_what_it_is() {
         "numbers": [1, "two", 2.50], "at": "2026-11-17T14:41:00Z", "later": "tomorrow",
         "list": [{"x": 1}], "map": {"7": "seven"},
     });
-    assert_eq!(made, expected);
+    let text = digits::text(&made);
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
+    assert!(text.contains("2.50"), "{text}");
 }
 
 #[test]
@@ -183,4 +208,47 @@ fn an_issue_stands_at_its_field() {
     let entries = of(&fields, "counts").map().unwrap();
     assert_eq!(entries[0].value.issues, ["no integer"]);
     assert_eq!(entries[0].value.value, "two");
+}
+
+/// Digits of a number come back as they were written, from a field, from lines and from JSON; a wrong choice is shown.
+#[test]
+fn digits_and_wrong_choices_are_kept() {
+    let sent = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let made = arguments(&[
+        sent("n:/price", "0.10"),
+        sent("r:/sizes", "1.50\n2"),
+        sent("j:/rows", r#"{"r": 1234567890.12345678901234567890}"#),
+    ]);
+    let text = r#"{"price":0.10,"sizes":[1.50,2],"rows":{"r":1234567890.12345678901234567890}}"#;
+    // A map may be sorted.
+    for part in [
+        r#""price":0.10"#,
+        "[1.50,2]",
+        "1234567890.12345678901234567890",
+    ] {
+        assert!(
+            digits::text(&made).contains(part),
+            "{}",
+            digits::text(&made)
+        );
+    }
+    let schema = json!({"type": "object", "properties": {
+        "price": {"type": "number"}, "sizes": {"type": "array", "items": {"type": "number"}}, "rows": {},
+    }});
+    let fields = fields(&schema, &digits::read(text).unwrap(), &BTreeMap::new());
+    assert_eq!(of(&fields, "price").value, "0.10");
+    assert_eq!(of(&fields, "sizes").value, "1.50\n2");
+    assert_eq!(
+        of(&fields, "rows").value,
+        r#"{"r":1234567890.12345678901234567890}"#
+    );
+    let fields = drawn(&json!({"size": "huge", "fast": "perhaps", "colours": ["green"]}));
+    for (label, option) in [
+        ("size", "<option selected>huge</option>"),
+        ("fast", "<option selected>perhaps</option>"),
+        ("colours", "<option selected>green</option>"),
+    ] {
+        let html = of(&fields, label).html(words::of(Language::English));
+        assert!(html.contains(option), "{html}");
+    }
 }

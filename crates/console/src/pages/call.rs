@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::Path;
 use axum::response::Response;
 use countersign::contract::EvidenceRecord;
+use countersign::replay::DIFFERENCES_MAX;
 use http::header::CONTENT_DISPOSITION;
 use http::{HeaderValue, Method};
 use serde::{Deserialize, Serialize};
@@ -99,8 +100,15 @@ struct Checked {
     is_good: bool,
 }
 
+impl Checked {
+    /// True if the API lists no more differences than these.
+    fn is_cut(&self) -> bool {
+        self.differences.len() >= DIFFERENCES_MAX
+    }
+}
+
 pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> Result<Response, Stop> {
-    let page = page(&visit, named(&id), None, None).await?;
+    let page = page(&visit, named(&id), None).await?;
     answer::page(&visit, &page)
 }
 
@@ -110,12 +118,20 @@ pub(crate) async fn open(Path(id): Path<String>, posted: Posted) -> Result<Respo
     let path = format!("/v1/evidence/{}/open", segment(&id));
     let reason = posted.get("reason").trim();
     let shown: OpenedNow = visit.post(&path, &json!({"reason": reason})).await?;
-    let opened = opened(shown, reason, visit.words);
-    let mut page = page(visit, &id, Some(opened), None).await?;
-    let tool = page.view.tool.clone();
-    if let Some(opened) = &mut page.opened {
-        opened.offer_again(&tool);
-    }
+    let mut page = page(visit, &id, None).await?;
+    let entry = visit
+        .console
+        .gateway
+        .executor()
+        .catalog()
+        .get(&page.view.tool);
+    let read_again = |raw: &str| {
+        let bound = entry.map(|entry| entry.binder().bind(raw));
+        bound.map(|bound| bound.repairs).unwrap_or_default()
+    };
+    let mut opened = opened(shown, reason, read_again, visit.words);
+    opened.offer_again(&page.view.tool);
+    page.opened = Some(opened);
     // The page shows as much as people read; this is the whole.
     if posted.get("as") == "json" {
         return answer::json(&page);
@@ -152,7 +168,7 @@ pub(crate) async fn check(Path(id): Path<String>, posted: Posted) -> Result<Resp
         sentence,
         is_good,
     };
-    let page = page(visit, &id, None, Some(checked)).await?;
+    let page = page(visit, &id, Some(checked)).await?;
     answer::page(visit, &page)
 }
 
@@ -195,12 +211,7 @@ impl Compared {
     }
 }
 
-async fn page(
-    visit: &Visit,
-    name: &str,
-    opened: Option<Opened>,
-    checked: Option<Checked>,
-) -> Result<Page, Stop> {
+async fn page(visit: &Visit, name: &str, checked: Option<Checked>) -> Result<Page, Stop> {
     let records = if name.starts_with("ev_") {
         let path = format!("/v1/evidence/{}", segment(name));
         vec![visit.get::<ShownRecord>(&path).await?]
@@ -246,7 +257,7 @@ async fn page(
         repeats,
         view,
         records,
-        opened,
+        opened: None,
         checked,
         again: None,
     })

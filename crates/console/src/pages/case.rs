@@ -17,6 +17,10 @@ use crate::case::{self, Material, Story};
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 
+mod fold;
+
+use fold::Window;
+
 /// Number of lines of a step's details on the page; the JSON twin and the bundle have the rest.
 const DETAILS_MAX: usize = 30;
 
@@ -34,20 +38,36 @@ struct Page {
     link: &'static str,
     case: ShownCase,
     story: Story,
+    /// The steps that the page shows; JSON has all of them.
+    #[serde(skip)]
+    window: Window,
+    /// The reason that was given, to open the rest.
+    #[serde(skip)]
+    reason: String,
     /// True if a hold covers a record of the case.
     is_held: bool,
 }
 
 pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> Result<Response, Stop> {
-    let page = page(&visit, named(&id), None).await?;
+    let from = visit.asked("from").unwrap_or_default();
+    let wanted = Wanted { from, step: "" };
+    let page = page(&visit, named(&id), None, &wanted).await?;
     answer::page(&visit, &page)
 }
 
 /// Opens what is sealed. The API writes down who opens it and why before it shows anything.
 pub(crate) async fn open(Path(id): Path<String>, posted: Posted) -> Result<Response, Stop> {
     let visit = &posted.visit;
-    let bundle = bundle(visit, &id, Some(posted.get("reason"))).await?;
-    let page = page(visit, &id, Some(&bundle)).await?;
+    let reason = posted.get("reason").trim();
+    let bundle = bundle(visit, &id, Some(reason)).await?;
+    // The button of the next page names its own beginning.
+    let from = match posted.get("next") {
+        "" => posted.get("from"),
+        next => next,
+    };
+    let step = posted.get("step");
+    let mut page = page(visit, &id, Some(&bundle), &Wanted { from, step }).await?;
+    reason.clone_into(&mut page.reason);
     answer::page(visit, &page)
 }
 
@@ -91,7 +111,20 @@ async fn bundle(visit: &Visit, name: &str, reason: Option<&str>) -> Result<Bundl
     Bundle::parse(&answered.body).map_err(|_| Stop::broken())
 }
 
-async fn page(visit: &Visit, name: &str, bundle: Option<&Bundle>) -> Result<Page, Stop> {
+/// The part of a case that a reader asks for.
+struct Wanted<'a> {
+    /// Number of steps before the page, as it was sent.
+    from: &'a str,
+    /// Id of the step whose details are wanted.
+    step: &'a str,
+}
+
+async fn page(
+    visit: &Visit,
+    name: &str,
+    bundle: Option<&Bundle>,
+    wanted: &Wanted<'_>,
+) -> Result<Page, Stop> {
     let case = shown(visit, name).await?;
     let language = visit.words.language();
     let material = Material {
@@ -100,7 +133,16 @@ async fn page(visit: &Visit, name: &str, bundle: Option<&Bundle>) -> Result<Page
         rules: &visit.console.rules,
         details_max: DETAILS_MAX,
     };
-    let story = case::tell(material, language);
+    let mut story = case::tell(material, language);
+    let window = if visit.wants_json {
+        Window::whole()
+    } else {
+        fold::fold(
+            &mut story,
+            wanted.from.parse().unwrap_or_default(),
+            wanted.step,
+        )
+    };
     let own = case.records.iter().map(|part| part.record.id.as_str());
     let own: Vec<&str> = own.collect();
     let is_held = !case.user_id.is_empty() && keep::held(visit, Some(&case.user_id), &own).await;
@@ -112,5 +154,7 @@ async fn page(visit: &Visit, name: &str, bundle: Option<&Bundle>) -> Result<Page
         link: "/calls/",
         case,
         story,
+        window,
+        reason: String::new(),
     })
 }

@@ -1,5 +1,7 @@
 //! `/docs`: the guides, as they belong to this very version.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::extract::Path;
 use axum::response::Response;
@@ -60,7 +62,7 @@ guides! {
         "adding-a-tool", "from-old-handlers", "agents/agent-framework", "agents/langchain",
         "agents/langchain-js", "agents/mastra", "agents/openai-agents", "agents/openai-agents-js",
         "agents/pydantic-ai", "agents/vercel-ai";
-    Reference: "http", "mcp", "configuration", "evidence-format", "schema-extensions", "interop", "shop",
+    Reference: "http", "mcp", "errors/README", "configuration", "evidence-format", "schema-extensions", "interop", "shop",
         "checkout", "shipping", "compliance-rules", "knowledge", "cli-style", "benchmarks";
     Explanation: "durability", "what-evidence-proves", "guarantees", "binder";
 }
@@ -129,7 +131,7 @@ fn groups(asked: &str, words: &Words) -> Vec<Group> {
         Some(Guide {
             name: name_of(file),
             title: title(text),
-            line: line.chars().take(160).collect(),
+            line: around(&plain(line), &wanted),
         })
     };
     let group = |kind: Kind| {
@@ -175,7 +177,83 @@ fn title(text: &str) -> String {
     first.trim_start_matches('#').trim().to_owned()
 }
 
-/// Converts a guide in this folder to HTML. Links lead to pages of the console; a link to a file that the console does not
+/// The part of a line in which the words stand that were looked for.
+fn around(line: &str, wanted: &str) -> String {
+    /// Maximum length of a part, in characters.
+    const SHOWN_MAX: usize = 160;
+    /// Length of the part before the words.
+    const BEFORE: usize = 60;
+    let lower = line.to_lowercase();
+    let start = lower.find(wanted).and_then(|at| lower.get(..at));
+    let start = start.map_or(0, |before| before.chars().count());
+    if start + wanted.chars().count() <= SHOWN_MAX {
+        return line.chars().take(SHOWN_MAX).collect();
+    }
+    let part = line
+        .chars()
+        .skip(start.saturating_sub(BEFORE))
+        .take(SHOWN_MAX);
+    format!("…{}", part.collect::<String>())
+}
+
+/// The text of Markdown without its marks.
+fn plain(markdown: &str) -> String {
+    let mut text = String::new();
+    for event in Parser::new(markdown) {
+        match event {
+            Event::Text(piece) | Event::Code(piece) => text.push_str(&piece),
+            Event::SoftBreak | Event::HardBreak => text.push(' '),
+            _ => {}
+        }
+    }
+    let text = text.trim_matches([' ', '|']);
+    if text.is_empty() { markdown } else { text }.to_owned()
+}
+
+/// One line of Markdown as HTML, without a paragraph around it.
+pub(super) fn line(markdown: &str) -> String {
+    let html = rendered(markdown, "");
+    let inner = html.trim().strip_prefix("<p>");
+    let inner = inner.and_then(|inner| inner.strip_suffix("</p>"));
+    inner.unwrap_or(&html).to_owned()
+}
+
+/// The anchors of the headings, in their order, as GitHub makes them: the same links work there and here.
+fn anchors(events: &[Event<'_>]) -> Vec<String> {
+    let mut made: Vec<String> = Vec::new();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut heading: Option<String> = None;
+    for event in events {
+        match (event, &mut heading) {
+            (Event::Start(Tag::Heading { .. }), _) => heading = Some(String::new()),
+            (Event::Text(piece) | Event::Code(piece), Some(text)) => text.push_str(piece),
+            (Event::End(TagEnd::Heading(_)), Some(text)) => {
+                let slug = slug(text);
+                let times = seen.entry(slug.clone()).or_default();
+                made.push(match *times {
+                    0 => slug,
+                    before => format!("{slug}-{before}"),
+                });
+                *times += 1;
+                heading = None;
+            }
+            _ => {}
+        }
+    }
+    made
+}
+
+fn slug(text: &str) -> String {
+    let lower = text.trim().to_lowercase();
+    let signs = lower.chars().filter_map(|sign| match sign {
+        ' ' | '-' => Some('-'),
+        '_' => Some('_'),
+        sign => sign.is_alphanumeric().then_some(sign),
+    });
+    signs.collect()
+}
+
+/// Converts a guide in this folder to HTML. Headings have anchors. Links lead to pages of the console; a link to a file that the console does not
 /// have becomes plain text. HTML in the guide is shown as text, and no cell has a style of its own.
 pub(super) fn rendered(markdown: &str, folder: &str) -> String {
     // True for each open link that is kept.
@@ -209,8 +287,15 @@ pub(super) fn rendered(markdown: &str, folder: &str) -> String {
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => nothing(),
         event => event,
     });
+    let mut events: Vec<Event<'_>> = events.collect();
+    let mut names = anchors(&events).into_iter().map(CowStr::from);
+    for event in &mut events {
+        if let Event::Start(Tag::Heading { id, .. }) = event {
+            *id = names.next();
+        }
+    }
     let mut text = String::new();
-    html::push_html(&mut text, events);
+    html::push_html(&mut text, events.into_iter());
     // What is wider than the page is reached with the keyboard too. A tag that a text has written is no tag by now.
     text.replace("<pre>", "<pre tabindex=\"0\">")
         .replace("<table>", "<table tabindex=\"0\">")
@@ -242,7 +327,9 @@ fn led(folder: &str, link: &str) -> Option<CowStr<'static>> {
             };
             let file = file.strip_suffix(".md")?;
             match file.strip_prefix("errors/") {
-                Some("README") => "/errors".to_owned(),
+                // The list of the console has the codes, and the guide has what is said about all of them.
+                Some("README") if anchor.is_empty() => "/errors".to_owned(),
+                Some("README") => "/docs/errors".to_owned(),
                 Some(code) => format!("/errors/{code}"),
                 None if file == "README" => "/docs".to_owned(),
                 None => {
@@ -308,6 +395,121 @@ mod tests {
         assert_eq!(missing, Vec::<&str>::new());
     }
 
+    /// Anchors are those of GitHub.
+    #[test]
+    fn headings_have_anchors() {
+        for (heading, expected) in [
+            ("A model's message", "a-models-message"),
+            ("Budgets (`[[budgets]]`)", "budgets-budgets"),
+            ("Access tokens: JWT, OAuth", "access-tokens-jwt-oauth"),
+            ("`snake_case` and 中文", "snake_case-and-中文"),
+        ] {
+            let html = rendered(&format!("## {heading}\n"), "");
+            assert!(
+                html.starts_with(&format!("<h2 id=\"{expected}\">")),
+                "{html}"
+            );
+        }
+        let html = rendered("# A\n\n## A\n\n## A\n", "");
+        for id in ["id=\"a\"", "id=\"a-1\"", "id=\"a-2\""] {
+            assert!(html.contains(id), "{html}");
+        }
+    }
+
+    /// Every Markdown file below a folder.
+    fn files(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                files(&path, found);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// Every link of the guides to a place in a guide leads to a heading, on GitHub and in the console.
+    #[test]
+    fn anchors_lead_somewhere() {
+        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let mut sources = vec![root.join("README.md")];
+        files(&root.join("docs"), &mut sources);
+        let parsed = |text: &str| -> Vec<Event<'static>> {
+            let events = Parser::new_ext(text, Options::ENABLE_TABLES);
+            events.map(Event::into_static).collect()
+        };
+        let (mut lost, mut seen) = (Vec::new(), 0);
+        for source in sources {
+            let text = std::fs::read_to_string(&source).unwrap();
+            let events = parsed(&text);
+            let links = events.iter().filter_map(|event| match event {
+                Event::Start(Tag::Link { dest_url, .. }) => Some(dest_url.to_string()),
+                _ => None,
+            });
+            for link in links.filter(|link| link.contains('#') && !link.contains("://")) {
+                let (path, anchor) = link.split_once('#').unwrap();
+                let target = match path {
+                    "" => source.clone(),
+                    path => source.parent().unwrap().join(path),
+                };
+                let text = std::fs::read_to_string(&target).unwrap_or_default();
+                if !anchors(&parsed(&text)).iter().any(|known| known == anchor) {
+                    lost.push(format!("{}: {link}", source.display()));
+                }
+                let below = source.strip_prefix(root.join("docs")).ok();
+                let folder = below.and_then(|path| path.parent()?.to_str());
+                let led = folder.and_then(|folder| led(folder, &link));
+                if led
+                    .is_some_and(|page| page.starts_with("/errors#") || page.starts_with("/docs#"))
+                {
+                    lost.push(format!("{}: {link} is no page", source.display()));
+                }
+                seen += 1;
+            }
+        }
+        assert_eq!(lost, Vec::<String>::new());
+        assert!(seen > 50, "{seen}");
+    }
+
+    /// No heading has the name of an element that every page has.
+    #[test]
+    fn anchors_are_not_those_of_the_frame() {
+        let frame = include_str!("../../templates/layout.html");
+        for (_, file, text) in GUIDES {
+            let html = rendered(text, "");
+            for heading in html.split("<h").skip(1) {
+                let Some((_, id)) = heading.split_once(" id=\"") else {
+                    continue;
+                };
+                let id = id.split('"').next().unwrap();
+                assert!(!frame.contains(&format!("id=\"{id}\"")), "{file}: {id}");
+            }
+        }
+    }
+
+    /// A search finds guides by their text, whatever its case, and shows the line without its marks.
+    #[test]
+    fn guides_are_found() {
+        let words = crate::words::of(countersign::contract::Language::English);
+        let found = groups("IDEMPOTENCY KEYS", words);
+        let guides: Vec<&Guide> = found.iter().flat_map(|group| &group.guides).collect();
+        let callers = guides.iter().find(|guide| guide.name == "callers").unwrap();
+        assert_eq!(callers.line, "Idempotency keys");
+        assert!(guides.len() < GUIDES.len());
+        for guide in guides {
+            assert!(
+                guide.line.to_lowercase().contains("idempotency keys"),
+                "{}",
+                guide.line
+            );
+        }
+        assert!(groups("no guide has this", words).is_empty());
+        let all = groups("", words);
+        let count: usize = all.iter().map(|group| group.guides.len()).sum();
+        assert_eq!((all.len(), count), (4, GUIDES.len()));
+        assert!(all[0].guides[0].line.is_empty());
+    }
+
     #[test]
     fn markdown_brings_no_markup_of_its_own() {
         let html = rendered(
@@ -326,6 +528,11 @@ mod tests {
         check("", "errors/CONFLICT.md", Some("/errors/CONFLICT"));
         check("errors", "../approvals.md", Some("/docs/approvals"));
         check("errors", "README.md", Some("/errors"));
+        check(
+            "",
+            "errors/README.md#language",
+            Some("/docs/errors#language"),
+        );
         check("", "README.md", Some("/docs"));
         check("", "agents/README.md#what", Some("/docs/agents#what"));
         check("agents", "langchain.md", Some("/docs/agents-langchain"));

@@ -1,6 +1,7 @@
 //! `/in-doubt`: calls whose effect may or may not have happened, and what an operator found out about those that are chosen.
 //!
-//! Each of them is settled by a request of its own and has a record of its own.
+//! Those that are ticked are settled by a request each; all that match, by one request for all of them. Either way each has a record of its
+//! own.
 
 use askama::Template;
 use axum::response::Response;
@@ -18,6 +19,9 @@ use crate::words::Words;
 
 /// Maximum number of calls on a page.
 const LISTED: usize = 100;
+
+/// Maximum number of calls that are settled at once, by the API.
+const SETTLED_MAX: usize = 1_000;
 
 /// Ages that can be chosen: name in the address, and hours.
 const AGES: [(&str, i64); 4] = [("1h", 1), ("1d", 24), ("7d", 7 * 24), ("30d", 30 * 24)];
@@ -39,8 +43,77 @@ struct Page {
     next: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-    /// What became of those that were settled.
+    /// All calls that match, as far as they can be settled at once.
+    matching: Matching,
+    #[serde(skip)]
+    settle_all: String,
+    /// What became of those that were ticked.
     outcomes: Vec<Outcome>,
+    /// What became of all that matched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    together: Option<Together>,
+}
+
+/// The calls that match the filter, the oldest first.
+#[derive(Default, Serialize)]
+struct Matching {
+    /// Number of them, at most as many as are settled at once.
+    count: usize,
+    /// Time of the newest of them.
+    until: String,
+    /// True if there are more.
+    more: bool,
+}
+
+impl Matching {
+    /// Counts the calls of a list. The time of the newest is the edge: what becomes doubtful later is not part of what was looked at.
+    fn of(listed: &Listed) -> Self {
+        let newest = listed.claims.last();
+        Self {
+            count: listed.claims.len(),
+            until: newest.map(|one| one.claimed_at.clone()).unwrap_or_default(),
+            more: listed.next_cursor.is_some(),
+        }
+    }
+}
+
+/// What became of all calls that matched, as the API tells it.
+#[derive(Deserialize, Serialize)]
+struct Together {
+    settled: u64,
+    not_settled: Vec<NotSettled>,
+    more: bool,
+    #[serde(default, skip_serializing)]
+    sentence: String,
+    #[serde(default, skip_serializing)]
+    not_sentence: String,
+}
+
+#[derive(Deserialize, Serialize)]
+struct NotSettled {
+    user_id: String,
+    tool: String,
+    key: String,
+    why: String,
+}
+
+impl Together {
+    fn told(mut self, w: &Words) -> Self {
+        self.sentence = w.settled_all.replace("{}", &shown::number(self.settled));
+        let left = shown::number(self.not_settled.len() as u64);
+        self.not_sentence = w.not_settled.replace("{}", &left);
+        self
+    }
+
+    /// Those that are as they were, as many as a page shows, with the reason in words.
+    fn left(&self, w: &Words) -> Vec<(&NotSettled, &'static str)> {
+        let left = self.not_settled.iter().take(LISTED);
+        let why = |one: &NotSettled| match one.why.as_str() {
+            "not_in_doubt" => w.not_in_doubt,
+            _ => w.settling_failed,
+        };
+        left.map(|one| (one, why(one))).collect()
+    }
 }
 
 /// What the list is narrowed to; empty where it is not.
@@ -113,31 +186,46 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
         user: asked("user"),
         age: asked("age"),
     };
-    let page = page(&visit, filter, visit.asked("cursor"), Vec::new()).await?;
+    let page = page(&visit, filter, visit.asked("cursor")).await?;
     answer::page(&visit, &page)
 }
 
-async fn page(
+/// Asks for calls in doubt, the oldest first.
+async fn listed_of(
     visit: &Visit,
-    filter: Filter,
+    filter: &Filter,
+    limit: usize,
     cursor: Option<&str>,
-    outcomes: Vec<Outcome>,
-) -> Result<Page, Stop> {
+) -> Result<Listed, Stop> {
     let now = visit.console.gateway.executor().now();
     let age = AGES.iter().find(|(name, _)| *name == filter.age);
     let until = age.and_then(|(_, hours)| now.checked_sub(SignedDuration::from_hours(*hours)).ok());
     let until = until.map(|until| until.to_string()).unwrap_or_default();
-    let limit = LISTED.to_string();
     let asked = query(&[
         ("state", "in_doubt"),
-        ("limit", &limit),
+        ("limit", &limit.to_string()),
         ("tool", &filter.tool),
         ("user", &filter.user),
         ("until", &until),
         ("cursor", cursor.unwrap_or_default()),
     ]);
-    let path = format!("/v1/claims?{asked}");
-    let mut listed: Listed = visit.get_as_operator(&path).await?;
+    visit.get_as_operator(&format!("/v1/claims?{asked}")).await
+}
+
+async fn page(visit: &Visit, filter: Filter, cursor: Option<&str>) -> Result<Page, Stop> {
+    let now = visit.console.gateway.executor().now();
+    let mut listed = listed_of(visit, &filter, LISTED, cursor).await?;
+    let matching = if cursor.is_none() && listed.next_cursor.is_none() {
+        Matching::of(&listed)
+    } else {
+        Matching::of(&listed_of(visit, &filter, SETTLED_MAX, None).await?)
+    };
+    let form = if matching.more {
+        visit.words.settle_oldest
+    } else {
+        visit.words.settle_all
+    };
+    let settle_all = form.replace("{}", &shown::number(matching.count as u64));
     for doubt in &mut listed.claims {
         doubt.moment = shown::moment(&doubt.claimed_at);
         doubt.ago = shown::distance(&doubt.claimed_at, now, visit.words);
@@ -159,7 +247,10 @@ async fn page(
         is_first: cursor.is_none(),
         next,
         next_cursor: listed.next_cursor,
-        outcomes,
+        matching,
+        settle_all,
+        outcomes: Vec::new(),
+        together: None,
     })
 }
 
@@ -180,8 +271,7 @@ fn ages(w: &Words) -> Vec<(&'static str, String)> {
     AGES.map(|(name, hours)| (name, text(hours))).to_vec()
 }
 
-/// Settles the chosen calls, each by a request of its own to the API, which asks for the scope and the reason, and keeps a record of
-/// both.
+/// Settles the chosen calls, or all that match. The API asks for the scope and the reason, and keeps a record of both for each call.
 pub(crate) async fn settle(posted: Posted) -> Result<Response, Stop> {
     let visit = &posted.visit;
     let wrong = |message: &str| Stop::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", message);
@@ -190,7 +280,8 @@ pub(crate) async fn settle(posted: Posted) -> Result<Response, Stop> {
         .map(|(_, name)| Chosen::read(name).ok_or_else(|| wrong(visit.words.not_in_doubt)))
         .collect::<Result<_, _>>()?;
     let reason = posted.get("reason").trim();
-    if chosen.is_empty() || chosen.len() > LISTED {
+    let is_all = posted.get("all") == "true";
+    if !is_all && (chosen.is_empty() || chosen.len() > LISTED) {
         return Err(wrong(visit.words.no_doubt_chosen));
     }
     let mut found = json!({"reason": reason});
@@ -209,16 +300,34 @@ pub(crate) async fn settle(posted: Posted) -> Result<Response, Stop> {
         }
         _ => return Err(wrong(visit.words.no_outcome_chosen)),
     }
-    let mut outcomes = Vec::new();
-    for one in chosen {
-        outcomes.push(one.settle(visit, &found).await?);
-    }
     let filter = Filter {
         tool: posted.get("tool").to_owned(),
         user: posted.get("user").to_owned(),
         age: posted.get("age").to_owned(),
     };
-    let page = page(visit, filter, None, outcomes).await?;
+    let (mut outcomes, mut together) = (Vec::new(), None);
+    if is_all {
+        let count: Option<usize> = posted.get("count").parse().ok();
+        let count = count.ok_or_else(|| wrong(visit.words.no_doubt_chosen))?;
+        for (name, value) in [("tool", &filter.tool), ("user", &filter.user)] {
+            if !value.is_empty() {
+                members.insert(name.to_owned(), value.as_str().into());
+            }
+        }
+        members.insert("until".to_owned(), posted.get("until").into());
+        members.insert("count".to_owned(), count.into());
+        let settled = visit.post::<Together>("/v1/claims/settle/all", &found);
+        together = Some(settled.await?.told(visit.words));
+    } else {
+        for one in chosen {
+            outcomes.push(one.settle(visit, &found).await?);
+        }
+    }
+    let page = Page {
+        outcomes,
+        together,
+        ..page(visit, filter, None).await?
+    };
     answer::page(visit, &page)
 }
 

@@ -58,6 +58,9 @@ struct Row {
     http_status: u16,
     retry: &'static str,
     summary: &'static str,
+    /// The same as HTML, its code as code.
+    #[serde(skip)]
+    summary_html: String,
     /// Since `counted_since`; there for operators.
     count: u64,
     #[serde(skip)]
@@ -102,6 +105,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
             http_status: code.http_status(),
             retry: code.retry().as_str(),
             summary: code.summary(),
+            summary_html: docs::line(code.summary()),
             count,
             count_text: shown::number(count),
         }

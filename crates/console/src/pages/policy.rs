@@ -3,7 +3,6 @@
 
 use askama::Template;
 use axum::response::Response;
-use countersign_gateway::policy::OTHERS;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +12,10 @@ use crate::ask::segment;
 use crate::frame::Frame;
 use crate::session::Visit;
 
+mod review;
+
+use review::{Applied, NamedRow, Review, RuleRow, ToolRow};
+
 #[derive(Template, Serialize)]
 #[template(path = "policy.html")]
 struct Page {
@@ -20,7 +23,15 @@ struct Page {
     frame: Frame,
     review: Review,
     #[serde(skip)]
-    tools: Vec<Row>,
+    tools: Vec<ToolRow>,
+    #[serde(skip)]
+    over_all: Vec<Applied>,
+    #[serde(skip)]
+    rules: Vec<RuleRow>,
+    #[serde(skip)]
+    agents: Vec<NamedRow>,
+    #[serde(skip)]
+    scopes: Vec<NamedRow>,
     /// The file, as it was written; empty where there is none.
     text: String,
 }
@@ -32,62 +43,16 @@ struct Shown {
     text: String,
 }
 
-#[derive(Deserialize, Serialize)]
-struct Review {
-    policy: String,
-    tools: Vec<Tool>,
-    warnings: Vec<Warning>,
-    #[serde(flatten)]
-    more: serde_json::Map<String, serde_json::Value>,
-}
-
-#[derive(Deserialize, Serialize)]
-struct Tool {
-    name: String,
-    effect: String,
-    callable: bool,
-    needs: Vec<Vec<String>>,
-    confirmed: bool,
-    agents: Vec<String>,
-}
-
-#[derive(Deserialize, Serialize)]
-struct Warning {
-    message: String,
-    #[serde(flatten)]
-    more: serde_json::Map<String, serde_json::Value>,
-}
-
-struct Row {
-    name: String,
-    effect: String,
-    callable: bool,
-    confirmed: bool,
-    needs: String,
-    agents: String,
-}
-
 pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
     let Shown { review, text } = visit.get_as_operator("/v1/policy").await?;
-    let any_of = |needs: &[Vec<String>]| {
-        let each = needs.iter().map(|one_of| one_of.join(" | "));
-        each.collect::<Vec<_>>().join(", ")
-    };
-    let tools = review.tools.iter().map(|tool| Row {
-        name: tool.name.clone(),
-        effect: tool.effect.clone(),
-        callable: tool.callable,
-        confirmed: tool.confirmed,
-        needs: any_of(&tool.needs),
-        agents: match tool.agents.as_slice() {
-            // No entry names an agent, so every agent is one of the others.
-            [only] if only == OTHERS => visit.words.any.to_owned(),
-            named => named.join(", "),
-        },
-    });
+    let w = visit.words;
     let page = Page {
-        frame: visit.frame(visit.words.policy, "policy").await,
-        tools: tools.collect(),
+        frame: visit.frame(w.policy, "policy").await,
+        tools: review.tools(w),
+        over_all: review.over_all(w),
+        rules: review.rules(w),
+        agents: review.agents(w),
+        scopes: review.scopes(),
         text,
         review,
     };
@@ -106,7 +71,7 @@ struct Report {
     /// True if enforced rules are counted, too.
     all: bool,
     #[serde(skip)]
-    rows: Vec<RuleRow>,
+    rows: Vec<ReportRow>,
     #[serde(skip)]
     periods: [u16; 3],
 }
@@ -132,7 +97,7 @@ struct RuleCount {
     newest_evidence: String,
 }
 
-struct RuleRow {
+struct ReportRow {
     rule: String,
     says: &'static str,
     tone: &'static str,
@@ -166,7 +131,7 @@ pub(crate) async fn report(visit: Visit) -> Result<Response, Stop> {
             "failed" => (w.ruled_failed, "bad"),
             _ => (w.ruled_deny, "bad"),
         };
-        RuleRow {
+        ReportRow {
             rule: rule.rule.clone(),
             says,
             tone,

@@ -273,6 +273,6 @@ mod tests {
             assert!(row.width >= LEAST);
         }
         assert_eq!((rows[2].x, rows[2].width), (300, 700));
-        assert_eq!(sums(&calls).lasted, "10.0 s");
+        assert_eq!(sums(&calls).lasted, "10.0\u{a0}s");
     }
 }

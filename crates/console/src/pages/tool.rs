@@ -16,7 +16,7 @@ use super::named;
 use super::tools::Badges;
 use crate::answer::{self, Stop};
 use crate::ask::segment;
-use crate::form::{self, Field};
+use crate::form::{self, Field, digits};
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 use crate::shown::{self, Line};
@@ -174,13 +174,13 @@ async fn page(
     let status = visit.status().await;
     let issues = reply.as_ref().map(issues_of).unwrap_or_default();
     let arguments = match &filled.raw {
-        Some(raw) => serde_json::from_str(raw).unwrap_or_default(),
+        Some(raw) => digits::read(raw).unwrap_or_default(),
         None => filled.arguments.clone(),
     };
     let raw = filled.raw.clone();
     let work = Work {
         fields: form::fields(&spec.json_schema(), &arguments, &at_fields(&issues)),
-        raw: raw.unwrap_or_else(|| pretty(&filled.arguments)),
+        raw: raw.unwrap_or_else(|| digits::pretty(&filled.arguments)),
         is_raw: filled.raw.is_some(),
         dry_run: filled.dry_run,
         user: filled.user.clone(),

@@ -23,6 +23,27 @@ struct Page {
     /// Name of the one that was asked just now.
     asked: Option<String>,
     config: Value,
+    #[serde(skip)]
+    file: ConfigFile,
+}
+
+/// The configuration file in force, as people read it; members that the server does not have are empty.
+#[derive(Debug, PartialEq, Eq)]
+struct ConfigFile {
+    path: String,
+    since: String,
+    digest: String,
+}
+
+impl ConfigFile {
+    fn of(config: &Value) -> Self {
+        let member = |name: &str| text(config.get(name).filter(|value| !value.is_null()));
+        Self {
+            path: member("file"),
+            since: shown::moment(&member("since")),
+            digest: member("digest"),
+        }
+    }
 }
 
 /// An upstream as the API tells it.
@@ -170,11 +191,31 @@ async fn page(visit: &Visit, asked: Option<String>) -> Result<Response, Stop> {
         return Err(Stop::forbidden(visit));
     };
     let now = visit.console.gateway.executor().now();
+    let config = server.get("config").cloned().unwrap_or_default();
     let page = Page {
         upstreams: all(&status, now, visit.words),
         asked,
-        config: server.get("config").cloned().unwrap_or_default(),
+        file: ConfigFile::of(&config),
+        config,
         frame,
     };
     answer::page(visit, &page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Facts about the file are texts, without the quotes of JSON.
+    #[test]
+    fn the_file_is_told_without_quotes() {
+        let config = json!({"file": "/etc/countersign.toml", "since": "2026-11-17T14:41:07Z", "digest": null});
+        let expected = ConfigFile {
+            path: "/etc/countersign.toml".to_owned(),
+            since: "17 Nov 2026, 14:41:07 UTC".to_owned(),
+            digest: String::new(),
+        };
+        assert_eq!(ConfigFile::of(&config), expected);
+        assert_eq!(ConfigFile::of(&Value::Null).path, "");
+    }
 }

@@ -62,9 +62,13 @@ pub enum Tampering {
 
 /// The record in a leaf, which has to be the one that its row names.
 pub(super) fn record_of(stored: &StoredRecord) -> Result<EvidenceRecord, Tampering> {
-    let record: EvidenceRecord =
-        serde_json::from_slice(&stored.leaf).map_err(|_| Tampering::Leaf)?;
-    match differing(&stored.row, &record) {
+    record_in(&stored.row, &stored.leaf)
+}
+
+/// The record in the leaf of a row, which has to be the one that the row names.
+pub(super) fn record_in(row: &LogRow, leaf: &[u8]) -> Result<EvidenceRecord, Tampering> {
+    let record: EvidenceRecord = serde_json::from_slice(leaf).map_err(|_| Tampering::Leaf)?;
+    match differing(row, &record) {
         Some(field) => Err(Tampering::Row(field)),
         None => Ok(record),
     }

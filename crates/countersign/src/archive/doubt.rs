@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use countersign_evidence::seal::UserKey;
 
-use super::{Archive, Error, USERS_AT_ONCE, USERS_MAX};
+use super::{Archive, Error};
 use crate::ledger::{ClaimQuery, ClaimRow, ClaimState, Hex, KeyDigest, Scope};
 
 /// Maximum number of claims of one state that are looked at.
@@ -64,36 +64,12 @@ impl Archive {
     /// user it is searched for user by user; with more than a thousand users that fails with
     /// [`Error::NameTheUser`].
     pub async fn of_key(&self, key: &str, user_id: Option<&str>) -> Result<Vec<ClaimRow>, Error> {
-        let mut users = match user_id {
-            Some(user_id) => vec![user_id.to_owned()],
-            None => self.store.users("", USERS_AT_ONCE).await?,
-        };
-        let mut rows = Vec::new();
-        let mut asked = 0;
-        while let Some(last) = users.last().cloned() {
-            if asked >= USERS_MAX {
-                let name = key.to_owned();
-                return Err(Error::NameTheUser { name });
-            }
-            asked += users.len();
-            for user in &users {
-                let Some(keys) = self.vault.existing_key(user).await? else {
-                    continue;
-                };
-                let query = ClaimQuery {
-                    user_id: Some(user.clone()),
-                    key: Some(KeyDigest(keys.key_digest(key))),
-                    limit: CLAIMS_MAX,
-                    ..ClaimQuery::default()
-                };
-                rows.extend(self.store.claims(&query).await?);
-            }
-            users = match user_id {
-                Some(_) => Vec::new(),
-                None => self.store.users(&last, USERS_AT_ONCE).await?,
-            };
-        }
-        Ok(rows)
+        let users = self.users_meant(user_id, key).await?;
+        let digests = users
+            .into_iter()
+            .map(|(user_id, keys)| (user_id, KeyDigest(keys.key_digest(key))));
+        let digests: Vec<_> = digests.collect();
+        Ok(self.store.claims_of(&digests, CLAIMS_MAX).await?)
     }
 
     /// Keeps the claims that a key means: the caller's, the service's, or the beginning of the digest.

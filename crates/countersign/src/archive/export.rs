@@ -41,6 +41,17 @@ impl Archive {
         export: Export<'_>,
         held: Option<&str>,
     ) -> Result<Bundle, Error> {
+        self.export_told(ids, export, held, |_, _| ()).await
+    }
+
+    /// Same as [`export`](Self::export), and tells how many records of how many are proved.
+    pub async fn export_told(
+        &self,
+        ids: &[SnapshotId],
+        export: Export<'_>,
+        held: Option<&str>,
+        mut told: impl FnMut(usize, usize) + Send,
+    ) -> Result<Bundle, Error> {
         let limit = match export {
             Export::Records | Export::Sealed => bundle::RECORDS_MAX,
             Export::Opened { by, reason } => {
@@ -53,12 +64,14 @@ impl Archive {
         let records = self.with_linked(ids, limit).await?;
         let (checkpoint, note) = self.signed().await?.ok_or(Error::NoCheckpoint)?;
         let mut proved = BTreeMap::new();
-        for (stored, record) in &records {
+        for (done, (stored, record)) in records.iter().enumerate() {
+            told(done, records.len());
             let proof = self.prove(stored, checkpoint.clone(), note.clone()).await?;
             let leaf = String::from_utf8_lossy(&stored.leaf);
             let bundled = BundledRecord::new(proof.index, leaf, &proof.hashes);
             proved.insert(proof.index, (bundled, stored, record));
         }
+        told(records.len(), records.len());
         if let Export::Opened { by, reason } = export {
             self.write_export(&records, by, reason).await?;
         }

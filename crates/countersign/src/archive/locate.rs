@@ -1,11 +1,14 @@
 //! Finding records by any name that leads to them: their own id, the request id of their call, the id of a thing that
 //! the call has made, or the hash of their leaf.
 
+use std::sync::Arc;
+
 use countersign_contract::{Digest, EvidenceRecord, RecordKind, RequestId, SnapshotId};
+use countersign_evidence::seal::UserKey;
 use countersign_evidence::tile::{TileId, WIDTH};
 use serde_json::Value;
 
-use super::{Archive, Error, USERS_AT_ONCE, USERS_MAX};
+use super::{Archive, Error};
 use crate::ledger::{DocumentKey, LogRow};
 use crate::state;
 
@@ -21,6 +24,12 @@ pub struct KnownThing {
     /// The starts of the ids of what it is made from, such as `cart_`: earlier calls that name one are part of its case.
     pub made_from: &'static [&'static str],
 }
+
+/// Number of users that are asked in one batch for a thing of theirs.
+const USERS_AT_ONCE: usize = 250;
+
+/// Maximum number of users that are searched for a name whose user is not known: each costs opening a key.
+pub(super) const USERS_MAX: usize = 1_000;
 
 /// Number of tiles that are read at once to find the hash of a leaf.
 const TILES_AT_ONCE: u64 = 64;
@@ -78,28 +87,35 @@ impl Archive {
         name: &str,
         user_id: Option<&str>,
     ) -> Result<Vec<String>, Error> {
-        let mut users = match user_id {
-            Some(user_id) => vec![user_id.to_owned()],
-            None => self.store.users("", USERS_AT_ONCE).await?,
-        };
-        let (mut sessions, mut asked) = (Vec::new(), 0);
-        while let Some(last) = users.last().cloned() {
-            if asked >= USERS_MAX {
-                let name = name.to_owned();
-                return Err(Error::NameTheUser { name });
-            }
-            asked += users.len();
-            for user in &users {
-                // A key that was destroyed meanwhile finds nothing.
-                let keys = self.vault.known_key(user).await?;
-                sessions.extend(keys.map(|keys| keys.session(name)));
-            }
-            users = match user_id {
-                Some(_) => Vec::new(),
-                None => self.store.users(&last, USERS_AT_ONCE).await?,
-            };
+        let users = self.users_meant(user_id, name).await?;
+        Ok(users.iter().map(|(_, keys)| keys.session(name)).collect())
+    }
+
+    /// The users under whose keys a name that a caller chose is searched for: the one that is given, or all. With more
+    /// than a thousand users that fails with [`Error::NameTheUser`]. A user whose key was destroyed has no such names.
+    pub(super) async fn users_meant(
+        &self,
+        user_id: Option<&str>,
+        name: &str,
+    ) -> Result<Vec<(String, Arc<UserKey>)>, Error> {
+        if let Some(user_id) = user_id {
+            let keys = self.vault.known_key(user_id).await?;
+            return Ok(keys
+                .map(|keys| (user_id.to_owned(), keys))
+                .into_iter()
+                .collect());
         }
-        Ok(sessions)
+        let wrapped = self.store.user_keys("", USERS_MAX + 1).await?;
+        if wrapped.len() > USERS_MAX {
+            let name = name.to_owned();
+            return Err(Error::NameTheUser { name });
+        }
+        let mut users = Vec::with_capacity(wrapped.len());
+        for (user_id, wrapped) in wrapped {
+            let keys = self.vault.opened(&user_id, &wrapped).await?;
+            users.push((user_id, keys));
+        }
+        Ok(users)
     }
 
     /// True if a name has the form of a [known thing](KnownThing)'s.
@@ -152,22 +168,35 @@ impl Archive {
         id: &str,
         user_id: Option<&str>,
     ) -> Result<Option<LogRow>, Error> {
-        let mut users = match user_id {
-            Some(user_id) => vec![user_id.to_owned()],
-            None => self.store.users("", USERS_AT_ONCE).await?,
-        };
-        while let Some(last) = users.last().cloned() {
-            for user in &users {
-                if let Some(request_id) = self.maker(thing, id, user).await? {
-                    return self.first_success(&request_id, user).await;
+        if let Some(user_id) = user_id {
+            return self.made_by(thing, id, user_id).await;
+        }
+        let mut after = String::new();
+        loop {
+            let users = self.store.user_keys(&after, USERS_AT_ONCE).await?;
+            let Some((last, _)) = users.last() else {
+                return Ok(None);
+            };
+            after.clone_from(last);
+            for (user_id, _) in &users {
+                let made = self.made_by(thing, id, user_id).await?;
+                if made.is_some() {
+                    return Ok(made);
                 }
             }
-            users = match user_id {
-                Some(_) => Vec::new(),
-                None => self.store.users(&last, USERS_AT_ONCE).await?,
-            };
         }
-        Ok(None)
+    }
+
+    async fn made_by(
+        &self,
+        thing: KnownThing,
+        id: &str,
+        user_id: &str,
+    ) -> Result<Option<LogRow>, Error> {
+        match self.maker(thing, id, user_id).await? {
+            Some(request_id) => self.first_success(&request_id, user_id).await,
+            None => Ok(None),
+        }
     }
 
     /// The call that made a thing of this user. Nothing else of the document is looked at.

@@ -2,7 +2,7 @@
 
 use countersign_contract::EvidenceRecord;
 
-use super::{Archive, Error, record_of};
+use super::{Archive, Error};
 use crate::ledger::LogRow;
 use crate::recording::FROM_RECORDING;
 
@@ -20,20 +20,20 @@ pub enum Manner {
 }
 
 impl Archive {
-    /// Reads the manner of each of these calls. It reads every record, so it is for a page of a list.
+    /// Reads the manner of each of these calls, from their [records](Self::behind).
     pub async fn manners(&self, rows: &[LogRow]) -> Result<Vec<Manner>, Error> {
-        let mut manners = Vec::with_capacity(rows.len());
-        for row in rows {
-            let stored = self.store.record(&row.id).await?;
-            let record = stored.as_ref().map(record_of).transpose()?;
-            manners.push(record.as_ref().map_or(Manner::Made, Manner::of));
-        }
-        Ok(manners)
+        let records = self.behind(rows).await?;
+        let manners = records.iter().map(|record| {
+            let record = record.as_ref();
+            record.map_or(Manner::Made, Manner::of)
+        });
+        Ok(manners.collect())
     }
 }
 
 impl Manner {
-    fn of(record: &EvidenceRecord) -> Self {
+    /// The manner of the call that a record is about.
+    pub fn of(record: &EvidenceRecord) -> Self {
         let key = record.idempotency.as_ref();
         if record
             .act

@@ -19,7 +19,7 @@ use crate::catalog::{Catalog, Entry};
 use crate::executor::canonical_text;
 use crate::ledger::{Durability, StoredRecord};
 use crate::principal::Principal;
-use crate::recording::{Known, Masker};
+use crate::recording::{Digests, Known, Masker};
 use crate::redact::{Detector, Mark as _, Redaction, marked};
 use crate::scribe::Draft;
 
@@ -47,6 +47,10 @@ pub struct RecordedCalls {
     pub left_out: LeftOut,
     /// Number of values that were masked, by their kind: equal values count once.
     pub masked: BTreeMap<String, usize>,
+    /// Places of masked arguments, by tool, as JSON pointers; `*` stands for every item of a list.
+    pub masked_arguments: BTreeMap<String, BTreeSet<String>>,
+    /// Digests of the masked arguments, for a run that matches the recorded values only. They are no part of the recording.
+    pub digests: Digests,
     /// The records of the access.
     pub access: Vec<SnapshotId>,
 }
@@ -129,10 +133,13 @@ impl Archive {
             masked: wanted.is_masked,
         };
         let tools = tools(&open);
-        let masked = if wanted.is_masked {
-            mask(&mut open)
+        let mut salt = [0; 32];
+        self.ids.fill(&mut salt);
+        let mut digests = Digests::new(salt);
+        let (masked, masked_arguments) = if wanted.is_masked {
+            mask(&mut open, &mut digests)
         } else {
-            BTreeMap::new()
+            Default::default()
         };
         let calls = calls(open);
         Ok(RecordedCalls {
@@ -143,6 +150,8 @@ impl Archive {
             },
             left_out,
             masked,
+            masked_arguments,
+            digests,
             access,
         })
     }
@@ -308,14 +317,22 @@ fn text_of(value: &Value) -> String {
 }
 
 /// Replaces everything sensitive. The arguments of all calls come first: an answer may repeat what a later argument shows to
-/// be sensitive, and then it has the placeholder of the argument. Returns the number of values by kind.
-fn mask(open: &mut [OpenCall]) -> BTreeMap<String, usize> {
+/// be sensitive, and then it has the placeholder of the argument. Returns the number of values by kind, and the places in arguments
+/// by tool; the digests get what stood there.
+fn mask(
+    open: &mut [OpenCall],
+    digests: &mut Digests,
+) -> (BTreeMap<String, usize>, BTreeMap<String, BTreeSet<String>>) {
     let mut masker = Masker::for_file();
-    for call in &mut *open {
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (order, call) in (1..).zip(&mut *open) {
         let mut arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         let before = arguments.clone();
         call.entry.redaction.mark(&mut arguments, &mut masker);
         if arguments != before {
+            let found = digests.add(order, &call.arguments, &arguments, &masker);
+            let of_tool = places.entry(call.entry.name().to_string()).or_default();
+            of_tool.extend(found);
             call.arguments = text_of(&arguments);
         }
     }
@@ -334,7 +351,7 @@ fn mask(open: &mut [OpenCall]) -> BTreeMap<String, usize> {
         }
     }
     replace_known(open, &mut masker);
-    count(open, &masker)
+    (count(open, &masker), places)
 }
 
 /// The number of values that stand in the calls as placeholders, by kind.

@@ -111,7 +111,8 @@ fn annotations(spec: &ToolSpec) -> Value {
     };
     // What the protocol assumes anyway is left out: a tool that writes, destroys, is not to be repeated, and acts elsewhere.
     let mut annotations = json!({});
-    if behaviour.effect != Effect::External {
+    let is_elsewhere = behaviour.effect == Effect::External;
+    if !behaviour.open_world.unwrap_or(is_elsewhere) {
         set(&mut annotations, "openWorldHint", false);
     }
     if writes {

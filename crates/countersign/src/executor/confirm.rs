@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign_args::Reading;
 use countersign_contract::{BindStatus, Effect, ErrorBody, ErrorCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::bind::{Bound, canonical_text, refusal_of};
 use super::claim::Claimed;
@@ -291,9 +291,17 @@ pub(super) fn question(bound: &Bound, trail: &Trail) -> Confirm {
     let allowed = &bound.allowed;
     let (request, entry) = (&allowed.request, &allowed.entry);
     let spec = entry.spec();
-    let arguments = bound.arguments.to_value();
     // The same arguments in another currency or time zone are another matter.
-    let circumstances = json!([request.currency, request.timezone]);
+    let mut circumstances = vec![json!(request.currency), json!(request.timezone)];
+    // A number that a value would round is shown as it is spelled, and the answer counts for this spelling only.
+    let arguments = match bound.arguments.to_spelled_value() {
+        Some(spelled) => {
+            circumstances.push(json!(bound.arguments.as_json()));
+            spelled
+        }
+        None => bound.arguments.to_value(),
+    };
+    let circumstances = Value::from(circumstances);
     // Where only the policy asks, nothing less than all arguments has been declared.
     let agreed = agreed(&spec.behaviour.confirmation, &arguments, &circumstances);
     let mut arguments_redacted = arguments.clone();

@@ -15,6 +15,7 @@ use super::trail::{Trail, micros};
 use crate::context::Notes;
 use crate::recording::{Answer, FROM_RECORDING, Player};
 use crate::tool::{Reply, ToolError};
+use crate::words::Say;
 
 impl Executor {
     /// Answers a bound call from the recording.
@@ -34,6 +35,7 @@ impl Executor {
             outcome,
             ttl_seconds,
             remarks,
+            by_kind,
         } = answered.map_err(|unknown| {
             let nearest = unknown.nearest.as_ref();
             let paths = nearest.into_iter().flat_map(|it| &it.differences);
@@ -55,6 +57,10 @@ impl Executor {
             code: remark.code,
             message: remark.message,
         });
+        if !by_kind.is_empty() {
+            let paths = by_kind.join(", ");
+            trail.warn("MATCHED_BY_KIND", &Say::MatchedByKind { paths });
+        }
         let done = Done {
             warnings: issues.chain(remarks).collect(),
             notes: Notes::default(),

@@ -1,12 +1,15 @@
-//! Reading an answer again: decided and counted like one more call of its tool, because it costs as much to keep a record of.
+//! Reading an answer again: decided and counted like one more call of its tool, because it costs as much to keep a record of. And the context
+//! of what is read outside calls.
 
 use countersign_contract::{Actor, ErrorBody, ErrorCode};
 use serde_json::Value;
 
 use super::{Executor, store_fault};
 use crate::authorize::{Facts, Verdict};
+use crate::context::CallContext;
 use crate::limit::{Attempt, Known};
 use crate::principal::Principal;
+use crate::state::State;
 use crate::words::Say;
 
 /// A caller who reads an answer again that was given to them.
@@ -21,6 +24,35 @@ pub struct Reader<'a> {
 }
 
 impl Executor {
+    /// Makes the context of what is done for a caller outside any call, such as reading a resource of an MCP server. It sees the documents of the
+    /// user, and writes none.
+    ///
+    /// # Errors
+    ///
+    /// `UPSTREAM_ERROR` if the store does not answer.
+    pub async fn context_outside_calls(
+        &self,
+        principal: &Principal,
+    ) -> Result<CallContext, ErrorBody> {
+        let parts = &self.parts;
+        let outside = CallContext::standalone(principal, "{}");
+        let keys = parts.vault.existing_key(&principal.user_id).await;
+        let keys = keys.map_err(|error| store_fault(&error))?;
+        // A user without a key has no documents, and gets no key by reading.
+        let Some(keys) = keys else {
+            return Ok(outside);
+        };
+        let state = State::new(
+            parts.store.clone(),
+            parts.vault.clone(),
+            parts.ids.clone(),
+            principal.user_id.clone(),
+            keys,
+            false,
+        );
+        Ok(CallContext { state, ..outside })
+    }
+
     /// Decides whether a caller may read an answer of this tool again, and counts it against the limits of the tool.
     ///
     /// # Errors

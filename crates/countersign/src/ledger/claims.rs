@@ -71,6 +71,14 @@ pub trait Claims: Send + Sync + 'static {
     /// Lists claims for operators, oldest first.
     fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>>;
 
+    /// The claims of these keys, each a user's, of whatever tool, oldest first, at most `limit`. It costs a look-up for
+    /// each tool that a user has claims of, however many claims there are.
+    fn claims_of<'a>(
+        &'a self,
+        keys: &'a [(String, KeyDigest)],
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>>;
+
     /// Gives up lost owners, for at most `limit` rows of each kind: running claims whose lease is over and whose
     /// recovery allows no takeover are marked in doubt, and reservations end by their [`Lapse`](super::Lapse). What is
     /// removed for good is a matter of [`dispose`](super::Timekeeping::dispose).

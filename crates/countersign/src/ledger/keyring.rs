@@ -21,12 +21,13 @@ pub trait Keyring: Send + Sync + 'static {
         key: WrappedKey,
     ) -> BoxFuture<'a, Result<WrappedKey, Error>>;
 
-    /// The users that have a key and come after this name, in the order of their names, at most `limit`.
-    fn users<'a>(
+    /// The users that have a key and come after this name, with their keys, in the order of their names, at most
+    /// `limit`.
+    fn user_keys<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<String>, Error>>;
+    ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>>;
 
     /// Keys that another master key than this one wraps, with their users, at most `limit`.
     fn user_keys_not_under<'a>(

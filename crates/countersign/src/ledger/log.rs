@@ -76,6 +76,21 @@ pub trait Log: Send + Sync + 'static {
         id: &'a SnapshotId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>>;
 
+    /// The leaves of these records, in the order in which they are asked for; `None` for a record that is not stored.
+    /// Payloads are not read.
+    fn leaves_of<'a>(
+        &'a self,
+        ids: &'a [SnapshotId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+        Box::pin(async move {
+            let mut leaves = Vec::with_capacity(ids.len());
+            for id in ids {
+                leaves.push(self.record(id).await?.map(|stored| stored.leaf));
+            }
+            Ok(leaves)
+        })
+    }
+
     /// Lists records that match a filter, newest first.
     fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>>;
 

@@ -1,9 +1,11 @@
 //! A call beside a recorded one, argument by argument.
 
+use countersign_contract::Digest;
 use countersign_contract::recording::{Piece, pieces};
 use serde_json::Value;
 
 use super::bindings::{Bindings, New};
+use super::digests::{Digests, has_label, is_label};
 use super::mask::Masker;
 use crate::replay::Difference;
 
@@ -18,24 +20,37 @@ pub(super) struct Sent {
     pub(super) masked: Value,
     /// The values that were replaced.
     pub(super) values: Masker,
+    /// Digest of the arguments, if the digests of the recording are there.
+    pub(super) whole: Option<Digest>,
 }
 
 /// Compares one call with one recorded call.
 pub(super) struct Comparison<'a> {
     sent: &'a Sent,
     known: &'a Bindings,
+    /// Digests of the recorded values; without them a placeholder is matched by its kind.
+    digests: Option<&'a Digests>,
     pub(super) new: New,
     pub(super) differences: Vec<Difference>,
+    /// Arguments that were matched by the kind of their values only.
+    pub(super) by_kind: Vec<String>,
 }
 
 impl<'a> Comparison<'a> {
     /// Compares all arguments. Where nothing differs, `new` is what the match has found out.
-    pub(super) fn of(recorded: &Value, sent: &'a Sent, known: &'a Bindings) -> Self {
+    pub(super) fn of(
+        recorded: &Value,
+        sent: &'a Sent,
+        known: &'a Bindings,
+        digests: Option<&'a Digests>,
+    ) -> Self {
         let mut comparison = Self {
             sent,
             known,
+            digests,
             new: New::default(),
             differences: Vec::new(),
+            by_kind: Vec::new(),
         };
         let (plain, masked) = (&sent.plain, &sent.masked);
         comparison.node(recorded, Some(plain), masked, String::new());
@@ -48,7 +63,13 @@ impl<'a> Comparison<'a> {
 
     /// `plain` is `None` if the name of a member was replaced, so that its value is unknown.
     fn node(&mut self, recorded: &Value, plain: Option<&Value>, masked: &Value, path: String) {
-        if plain == Some(recorded) || recorded == masked {
+        if plain == Some(recorded) {
+            return;
+        }
+        if recorded == masked {
+            if has_label(recorded) {
+                self.matched_by_kind(path);
+            }
             return;
         }
         match (recorded, masked) {
@@ -58,6 +79,9 @@ impl<'a> Comparison<'a> {
                     let part = name.replace('~', "~0").replace('/', "~1");
                     let path = format!("{path}/{part}");
                     let plain = plain.and_then(|plain| plain.get(name));
+                    if is_label(name) && plain.is_none() {
+                        self.matched_by_kind(path.clone());
+                    }
                     self.member(old.get(name), plain, new.get(name), path);
                 }
             }
@@ -67,7 +91,9 @@ impl<'a> Comparison<'a> {
                     self.member(old.get(at), plain, new.get(at), format!("{path}/{at}"));
                 }
             }
-            (Value::String(old), Value::String(new)) if self.is_same_text(old, new) => {}
+            (Value::String(old), Value::String(new)) if self.is_same_text(old, new) => {
+                self.matched_by_kind(path);
+            }
             (recorded, masked) => {
                 let sent = plain.unwrap_or(masked);
                 self.differs(path, Some(recorded), Some(sent));
@@ -85,6 +111,12 @@ impl<'a> Comparison<'a> {
         match (recorded, masked) {
             (Some(recorded), Some(masked)) => self.node(recorded, plain, masked, path),
             (recorded, masked) => self.differs(path, recorded, plain.or(masked)),
+        }
+    }
+
+    fn matched_by_kind(&mut self, path: String) {
+        if self.digests.is_none() {
+            self.by_kind.push(path);
         }
     }
 
@@ -117,7 +149,9 @@ impl<'a> Comparison<'a> {
                 let value = self.sent.values.value(sent_kind, *sent_number);
                 kind == sent_kind
                     && value.is_some_and(|value| {
-                        self.known.accepts(&mut self.new, kind, *number, value)
+                        let digests = self.digests;
+                        digests.is_none_or(|own| own.fits(kind, *number, value))
+                            && self.known.accepts(&mut self.new, kind, *number, value)
                     })
             }
             (Piece::Text(_), Piece::Placeholder { .. })

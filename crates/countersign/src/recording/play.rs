@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::bindings::Bindings;
 use super::compare::{Comparison, Sent};
+use super::digests::Digests;
 use super::mask::Masker;
 use crate::catalog::Entry;
 use crate::executor::canonical_text;
@@ -21,6 +22,8 @@ use crate::words::Say;
 pub struct Player {
     digest: Digest,
     is_masked: bool,
+    /// Digests of the masked values; without them these are matched by their kind.
+    digests: Option<Digests>,
     calls: Vec<Call>,
     /// Calls that are alike in everything but their answers, in the order of their first one.
     groups: Vec<Group>,
@@ -34,6 +37,8 @@ pub struct Player {
 struct Group {
     arguments: Value,
     dry_run: bool,
+    /// Digest of the arguments, if the name of a member was masked and the digests are there.
+    whole: Option<Digest>,
     /// Places in `calls`.
     calls: Vec<usize>,
     /// True if all of them were answered alike.
@@ -60,6 +65,8 @@ pub struct Answer {
     pub ttl_seconds: Option<u32>,
     /// Remarks of the tool.
     pub remarks: Vec<Remark>,
+    /// Masked arguments of which only the kind was compared, as JSON pointers.
+    pub by_kind: Vec<String>,
 }
 
 /// Use of a recording so far.
@@ -98,12 +105,22 @@ pub struct Nearest {
 }
 
 impl Player {
-    /// Plays this recording, whose file has this digest.
+    /// Plays this recording, whose file has this digest. Masked values match any value of their kind, with a warning.
     pub fn new(recording: Recording, digest: Digest) -> Self {
+        Self::with(recording, digest, None)
+    }
+
+    /// The same with the digests of the masked values: only the recorded values match.
+    pub fn exact(recording: Recording, digest: Digest, digests: Digests) -> Self {
+        Self::with(recording, digest, Some(digests))
+    }
+
+    fn with(recording: Recording, digest: Digest, digests: Option<Digests>) -> Self {
         let Recording { header, calls, .. } = recording;
         let mut player = Self {
             digest,
             is_masked: header.masked,
+            digests,
             calls,
             groups: Vec::new(),
             by_tool: HashMap::new(),
@@ -122,7 +139,11 @@ impl Player {
         let Some(call) = self.calls.get(place) else {
             return;
         };
-        let text = call.arguments.text().to_owned();
+        let digests = self.digests.as_ref();
+        let whole = digests.and_then(|own| own.of_recorded(call.order));
+        let mut text = call.arguments.text().to_owned();
+        // Two calls that look alike with their names masked are two.
+        text.extend(whole.map(|own| own.to_string()));
         let key = (call.tool.clone(), call.dry_run, text);
         if let Some(group) = known.get(&key).and_then(|at| self.groups.get_mut(*at)) {
             let first = group.calls.first().and_then(|first| self.calls.get(*first));
@@ -138,11 +159,19 @@ impl Player {
         self.groups.push(Group {
             arguments,
             dry_run: call.dry_run,
+            whole,
             calls: vec![place],
             is_alike: true,
         });
         self.by_tool.entry(call.tool.clone()).or_default().push(at);
         known.insert(key, at);
+    }
+
+    /// True if a call can be matched by the kinds of masked values only.
+    pub fn matches_by_kind(&self) -> bool {
+        let mut groups = self.groups.iter();
+        let is_open = self.is_masked && self.digests.is_none();
+        is_open && groups.any(|group| has_placeholder(&group.arguments))
     }
 
     /// The digest of the file.
@@ -197,9 +226,13 @@ impl Player {
         let state = &mut *guard;
         let key = (tool.to_owned(), dry_run, text);
         let mut found = self.exact.get(&key).copied();
+        let mut by_kind = Vec::new();
         if found.is_none_or(|group| !self.is_left(group, state)) {
             let sent = self.sent(entry, &key.2);
-            found = self.matching(tool, dry_run, &sent, state).or(found);
+            if let Some((group, paths)) = self.matching(tool, dry_run, &sent, state) {
+                found = Some(group);
+                by_kind = paths;
+            }
             if found.is_none() {
                 state.unmatched += 1;
                 let nearest = self.nearest(tool, dry_run, &sent, state);
@@ -218,7 +251,10 @@ impl Player {
             });
         };
         state.answered += 1;
-        Ok(self.filled(call, &state.bindings))
+        Ok(Answer {
+            by_kind,
+            ..self.filled(call, &state.bindings)
+        })
     }
 
     fn is_left(&self, group: usize, state: &State) -> bool {
@@ -234,15 +270,24 @@ impl Player {
         if self.is_masked {
             entry.redaction.mark(&mut masked, &mut values);
         }
+        let digests = self.digests.as_ref();
         Sent {
+            whole: digests.map(|own| own.of_sent(text)),
             plain,
             masked,
             values,
         }
     }
 
-    /// The first group with placeholders that the call matches, those first that have an answer left.
-    fn matching(&self, tool: &str, dry_run: bool, sent: &Sent, state: &mut State) -> Option<usize> {
+    /// The first group with placeholders that the call matches, those first that have an answer left; and the arguments that were matched
+    /// by their kind only.
+    fn matching(
+        &self,
+        tool: &str,
+        dry_run: bool,
+        sent: &Sent,
+        state: &mut State,
+    ) -> Option<(usize, Vec<String>)> {
         let mut used_up = None;
         for at in self.by_tool.get(tool)? {
             let Some(group) = self.groups.get(*at) else {
@@ -251,16 +296,17 @@ impl Player {
             if group.dry_run != dry_run || !self.is_masked || !has_placeholder(&group.arguments) {
                 continue;
             }
-            let comparison = Comparison::of(&group.arguments, sent, &state.bindings);
-            if !comparison.is_match() {
+            let digests = self.digests.as_ref();
+            let comparison = Comparison::of(&group.arguments, sent, &state.bindings, digests);
+            if !comparison.is_match() || !group.is_whole(sent) {
                 continue;
             }
             if self.is_left(*at, state) {
-                let new = comparison.new;
+                let Comparison { new, by_kind, .. } = comparison;
                 state.bindings.add(new);
-                return Some(*at);
+                return Some((*at, by_kind));
             }
-            used_up = used_up.or(Some(*at));
+            used_up = used_up.or(Some((*at, Vec::new())));
         }
         used_up
     }
@@ -295,14 +341,23 @@ impl Player {
             outcome,
             ttl_seconds: call.ttl_seconds,
             remarks: call.remarks.clone(),
+            by_kind: Vec::new(),
         }
     }
 
     fn nearest(&self, tool: &str, dry_run: bool, sent: &Sent, state: &State) -> Option<Nearest> {
         let compared = self.by_tool.get(tool)?.iter().filter_map(|at| {
             let group = self.groups.get(*at)?;
-            let comparison = Comparison::of(&group.arguments, sent, &state.bindings);
+            let digests = self.digests.as_ref();
+            let comparison = Comparison::of(&group.arguments, sent, &state.bindings, digests);
             let mut differences = comparison.differences;
+            if differences.is_empty() && !group.is_whole(sent) {
+                differences.push(Difference {
+                    path: String::new(),
+                    recorded: Some(group.arguments.clone()),
+                    computed: Some(sent.plain.clone()),
+                });
+            }
             if group.dry_run != dry_run {
                 differences.push(Difference {
                     path: "dry_run".to_owned(),
@@ -325,6 +380,13 @@ impl Player {
             times: group.calls.len(),
             differences,
         })
+    }
+}
+
+impl Group {
+    /// True if masked names of members, which have no numbers, are those of the call, as far as that is known.
+    fn is_whole(&self, sent: &Sent) -> bool {
+        self.whole.is_none() || self.whole == sent.whole
     }
 }
 

@@ -177,6 +177,7 @@ countersign_contract::messages! {
         CallNotRecorded { tool } => "the recording has no call of {tool} with these arguments",
         RecordedFewerTimes { tool, times } => "the recording has this call of {tool} {times} times, with different answers, but it was made once more",
         NearestRecorded { order } => "call {order} of the recording is the nearest: details.recording.differences lists each argument that differs; nothing was run",
+        MatchedByKind { paths } => "the recording has {paths} masked: any value of the same kind gets this answer",
         RecordAgain => "record the call, or do not make it; nothing was run",
         Overdue { ms } => "the tool did not answer within {ms} ms",
         Cancelled => "the call was cancelled before the tool answered",

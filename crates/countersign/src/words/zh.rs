@@ -176,6 +176,7 @@ countersign_contract::translation! {
         CallNotRecorded { tool } => "录制文件中没有参数相同的 {tool} 调用",
         RecordedFewerTimes { tool, times } => "录制文件中这一 {tool} 调用共 {times} 次，答复各不相同，而现在又多调用了一次",
         NearestRecorded { order } => "录制文件中第 {order} 个调用最接近：details.recording.differences 列出每个不同的参数；没有执行任何操作",
+        MatchedByKind { paths } => "录制文件中 {paths} 已被遮盖：同类型的任何值都会得到这个回答",
         RecordAgain => "请录制这一调用，或不要调用它；没有执行任何操作",
         Overdue { ms } => "工具在 {ms} 毫秒内没有答复",
         Cancelled => "调用在工具答复之前已取消",

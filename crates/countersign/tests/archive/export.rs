@@ -55,6 +55,19 @@ async fn a_bundle_holds_what_a_record_rests_on_and_verifies() {
     assert_eq!(ids, [json!(day.quote.as_str()), json!(day.order.as_str())]);
 }
 
+/// An export tells how far it is: the records that the named one rests on are counted, too.
+#[tokio::test]
+async fn an_export_tells_how_far_it_is() {
+    let (shop, day) = Shop::busy().await;
+    shop.sign().await;
+    let mut told = Vec::new();
+    let ids = [day.order.clone()];
+    let add = |done, all| told.push((done, all));
+    let export = shop.archive.export_told(&ids, Export::Records, None, add);
+    export.await.unwrap();
+    assert_eq!(told, [(0, 2), (1, 2), (2, 2)]);
+}
+
 #[tokio::test]
 async fn a_bundle_is_opened_only_for_those_who_may() {
     let (shop, day) = Shop::busy().await;

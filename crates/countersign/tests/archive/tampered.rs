@@ -8,11 +8,11 @@ use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
     CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, Documents, Draw,
     Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held, Hold, IndexEntry,
-    Installation, Installations, Integration, Keyring, Leaf, Log, LogQuery, LogRow, Look,
-    NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey, Paces, Passage, PotRow,
-    Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store, StoreVitals,
-    StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts, Timekeeping, Told,
-    Vitals, WrappedKey,
+    Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log, LogQuery, LogRow,
+    Look, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey, Paces, Passage,
+    PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
+    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
+    Timekeeping, Told, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -214,6 +214,14 @@ impl Claims for Tampered {
 
     fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
         self.inner.claims(query)
+    }
+
+    fn claims_of<'a>(
+        &'a self,
+        keys: &'a [(String, KeyDigest)],
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        self.inner.claims_of(keys, limit)
     }
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
@@ -448,12 +456,12 @@ impl Keyring for Tampered {
         self.inner.add_user_key(user_id, key)
     }
 
-    fn users<'a>(
+    fn user_keys<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
-        self.inner.users(after, limit)
+    ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>> {
+        self.inner.user_keys(after, limit)
     }
 
     fn user_keys_not_under<'a>(

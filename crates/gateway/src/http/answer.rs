@@ -265,9 +265,9 @@ impl From<archive::Error> for Refusal {
             Error::NoRecord { id } => not_found("record", id.as_str()),
             Error::UnknownUser { .. } => Self::new(ErrorCode::NotFound, error.to_string())
                 .hint("name a user who has made a call, or a record"),
-            Error::NameTheUser { .. } => {
-                Self::new(ErrorCode::InvalidArgument, error.to_string()).hint("name the user")
-            }
+            Error::NameTheUser { .. } => Self::new(ErrorCode::InvalidArgument, error.to_string())
+                .field("/user")
+                .hint("name the user"),
             Error::NoUser | Error::TooMany { .. } | Error::NotCanonical(_) => {
                 Self::new(ErrorCode::InvalidArgument, error.to_string())
             }

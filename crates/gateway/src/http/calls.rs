@@ -4,17 +4,22 @@ use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use countersign::contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
-use countersign::ledger::{LogQuery, LogRow};
+use countersign::archive;
+use countersign::contract::{ErrorCode, RequestId, SnapshotId};
+use countersign::ledger::LogQuery;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::answer::{self, Refusal};
 use super::evidence::ShownRecord;
 use super::query::{self, Options};
-use super::sight;
+use super::{sessions, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+
+mod scan;
+
+use scan::{Marks, Page, Scan, ShownCall};
 
 /// Default number of calls on a page.
 const LIMIT: usize = 20;
@@ -22,33 +27,11 @@ const LIMIT: usize = 20;
 /// Maximum number of calls on a page.
 const LIMIT_MAX: usize = 200;
 
-/// Maximum number of records that are read for one page: some belong to no call.
-const SCANNED_MAX: usize = 2_000;
+/// Options beside an idempotency key.
+const OF_KEY: [&str; 3] = ["key", "user", "limit"];
 
 /// Maximum number of records of one call that are shown.
 const RECORDS_MAX: usize = 100;
-
-/// A page of calls.
-#[derive(Serialize)]
-struct Page {
-    calls: Vec<ShownCall>,
-    /// Cursor of the next page; `None` after the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-/// A call of a list.
-#[derive(Serialize)]
-struct ShownCall {
-    at: String,
-    user_id: String,
-    tool: Option<String>,
-    code: &'static str,
-    /// `call`, `dry_run` or `replay`.
-    manner: &'static str,
-    evidence: SnapshotId,
-    request_id: RequestId,
-}
 
 /// Records of one call.
 #[derive(Serialize)]
@@ -62,12 +45,13 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let known = [
-        "user", "tool", "code", "since", "until", "key", "limit", "cursor",
+        "user", "tool", "code", "since", "until", "session", "actor", "replayed", "repaired",
+        "slow_ms", "key", "limit", "cursor",
     ];
     let options = Options::read(query.as_deref(), known)?;
     if let Some(key) = options.get("key") {
-        let others = ["tool", "code", "since", "until", "cursor"];
-        if others.iter().any(|name| options.get(name).is_some()) {
+        let mut others = known.iter().filter(|name| !OF_KEY.contains(*name));
+        if others.any(|name| options.get(name).is_some()) {
             let message = "a key is looked for with nothing but its user";
             return Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/key"));
         }
@@ -77,6 +61,13 @@ pub(super) async fn list(
     let time = "a time such as 2026-11-15T12:00:00Z";
     let code = options.get("code").filter(|code| *code != "OK");
     let code = code.map(str::parse::<ErrorCode>);
+    let yes_or_no = "true or false";
+    let marks = Marks {
+        actor: options.get("actor").map(str::to_owned),
+        replayed: options.parsed("replayed", yes_or_no)?,
+        repaired: options.parsed("repaired", yes_or_no)?,
+        slow_ms: options.parsed("slow_ms", "a number of milliseconds")?,
+    };
     let wanted = options.limit(LIMIT, 1, LIMIT_MAX)?;
     let query = LogQuery {
         user_id: sight::whose(&caller.principal, options.get("user"))?,
@@ -90,7 +81,23 @@ pub(super) async fn list(
         before: options.cursor(read_cursor)?,
         ..LogQuery::default()
     };
-    Ok(answer::json(&page(&gateway, query, wanted).await?))
+    let scan = Scan {
+        gateway: &gateway,
+        query,
+        marks,
+        wanted,
+    };
+    let page = match options.get("session") {
+        Some(name) => {
+            let strands = sessions::asked(&gateway, &caller, name, options.get("user")).await?;
+            // What was answered a moment ago is in the store by then.
+            let flushed = gateway.executor().store().flush().await;
+            flushed.map_err(archive::Error::Store)?;
+            scan.of_sessions(&strands, &caller.principal).await?
+        }
+        None => scan.page().await?,
+    };
+    Ok(answer::json(&page))
 }
 
 /// Finds the calls that took an idempotency key. The store has no key, only what the user's own key makes of it.
@@ -107,58 +114,10 @@ async fn of_key(gateway: &Gateway, key: &str, user: Option<&str>) -> Result<Page
     }
     rows.sort_by(|left, right| (right.at, &right.id).cmp(&(left.at, &left.id)));
     rows.truncate(LIMIT_MAX);
-    Ok(Page {
-        calls: shown(gateway, rows).await?,
-        next_cursor: None,
-    })
-}
-
-/// Reads a page. A record belongs to a call if it has the call's id, which the store cannot filter by.
-async fn page(gateway: &Gateway, mut query: LogQuery, wanted: usize) -> Result<Page, Refusal> {
-    let mut calls: Vec<LogRow> = Vec::new();
-    let mut scanned = 0;
-    loop {
-        query.limit = wanted.max(LIMIT);
-        let rows = gateway.archive().list(&query).await?;
-        let is_last = rows.len() < query.limit;
-        scanned += rows.len();
-        for row in rows {
-            query.before = Some((row.at, row.id.clone()));
-            let is_call = row.request_id.is_some() && row.kind != RecordKind::Intent;
-            calls.extend(is_call.then_some(row));
-            if calls.len() == wanted {
-                break;
-            }
-        }
-        if calls.len() == wanted || scanned >= SCANNED_MAX {
-            let next_cursor = query.before.map(|(at, id)| cursor(at, &id));
-            let calls = shown(gateway, calls).await?;
-            return Ok(Page { calls, next_cursor });
-        }
-        if is_last {
-            return Ok(Page {
-                calls: shown(gateway, calls).await?,
-                next_cursor: None,
-            });
-        }
-    }
-}
-
-async fn shown(gateway: &Gateway, rows: Vec<LogRow>) -> Result<Vec<ShownCall>, Refusal> {
-    let manners = gateway.archive().manners(&rows).await?;
-    let calls = rows.into_iter().zip(manners);
-    let calls = calls.filter_map(|(row, manner)| {
-        Some(ShownCall {
-            at: row.at.to_string(),
-            user_id: row.user_id,
-            tool: row.tool,
-            code: row.code.map_or("OK", ErrorCode::as_str),
-            manner: manner.as_str(),
-            evidence: row.id,
-            request_id: row.request_id?,
-        })
-    });
-    Ok(calls.collect())
+    let records = archive.behind(&rows).await?;
+    let calls = rows.into_iter().zip(records);
+    let calls = calls.filter_map(|(row, record)| ShownCall::of(row, record.as_ref()));
+    Ok(Page::whole(calls.collect()))
 }
 
 /// Builds the cursor at the end of a page. It is opaque to callers.

@@ -7,6 +7,7 @@ use axum::response::Response;
 use countersign::archive::{Resolution, Resolved};
 use countersign::contract::{ErrorCode, RequestId, SnapshotId, ToolName};
 use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState, KeyDigest, Scope};
+use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -127,6 +128,21 @@ enum FoundOutcome {
     DidNotHappen,
 }
 
+impl FoundOutcome {
+    /// The outcome with the answer for repeats.
+    fn with(self, answer: Option<Value>) -> Result<Resolution, Refusal> {
+        match (self, answer) {
+            (Self::Happened, Some(answer)) => Ok(Resolution::Happened(answer)),
+            (Self::DidNotHappen, None) => Ok(Resolution::DidNotHappen),
+            (Self::Happened, None) | (Self::DidNotHappen, Some(_)) => {
+                let message =
+                    "an effect that happened has an answer, and one that did not has none";
+                Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/answer"))
+            }
+        }
+    }
+}
+
 /// A settled claim.
 #[derive(Serialize)]
 struct Settled {
@@ -141,14 +157,7 @@ pub(super) async fn settle(
 ) -> Result<Response, Refusal> {
     sight::operators_only(&caller)?;
     let found: Found = body::json(body, gateway.settings(), malformed).await?;
-    let resolution = match (found.outcome, found.answer) {
-        (FoundOutcome::Happened, Some(answer)) => Resolution::Happened(answer),
-        (FoundOutcome::DidNotHappen, None) => Resolution::DidNotHappen,
-        (FoundOutcome::Happened, None) | (FoundOutcome::DidNotHappen, Some(_)) => {
-            let message = "an effect that happened has an answer, and one that did not has none";
-            return Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/answer"));
-        }
-    };
+    let resolution = found.outcome.with(found.answer)?;
     let query = ClaimQuery {
         state: Some(ClaimState::InDoubt),
         user_id: Some(found.user_id.clone()),
@@ -168,6 +177,142 @@ pub(super) async fn settle(
     }
 }
 
+/// Maximum number of calls that one request settles.
+const SETTLED_MAX: usize = 1_000;
+
+/// Number of settlements that are committed at the same time.
+const AT_ONCE: usize = 16;
+
+/// The body of a settlement of all calls in doubt that match a filter.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FoundOfAll {
+    #[serde(default)]
+    user: Option<String>,
+    #[serde(default)]
+    tool: Option<String>,
+    /// Only calls that were claimed at this time or before: the newest one that was looked at.
+    until: String,
+    /// Number of calls that were looked at.
+    count: usize,
+    outcome: FoundOutcome,
+    #[serde(default)]
+    answer: Option<Value>,
+    reason: String,
+}
+
+/// Result of settling many calls.
+#[derive(Default, Serialize)]
+struct SettledOfAll {
+    settled: usize,
+    not_settled: Vec<NotSettled>,
+    /// True if more calls match than one request settles.
+    more: bool,
+}
+
+/// A call that is as it was.
+#[derive(Serialize)]
+struct NotSettled {
+    user_id: String,
+    tool: String,
+    key: String,
+    attempt: u32,
+    /// `not_in_doubt` if the call or another operator was faster, `failed` if the store did not take it.
+    why: &'static str,
+}
+
+impl SettledOfAll {
+    fn add(&mut self, row: &ClaimRow, why_not: Option<&'static str>) {
+        let Some(why) = why_not else {
+            self.settled += 1;
+            return;
+        };
+        self.not_settled.push(NotSettled {
+            user_id: row.scope.user_id.clone(),
+            tool: row.scope.tool.to_string(),
+            key: row.scope.key.to_string(),
+            attempt: row.attempt,
+            why,
+        });
+    }
+}
+
+/// The reason why a call is as it was; `None` if it is settled.
+fn why_not(resolved: &Resolved) -> Option<&'static str> {
+    match resolved {
+        Resolved::Settled(_) => None,
+        Resolved::Fenced(_) | Resolved::NotInDoubt(_) | Resolved::NoClaim => Some("not_in_doubt"),
+    }
+}
+
+/// `POST /v1/claims/settle/all`: settles the calls in doubt that match, the oldest first, each as `settle` does, with a record of its
+/// own. If more match than were looked at, none is settled.
+pub(super) async fn settle_all(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    body: Body,
+) -> Result<Response, Refusal> {
+    sight::operators_only(&caller)?;
+    let found: FoundOfAll = body::json(body, gateway.settings(), malformed_all).await?;
+    let resolution = found.outcome.with(found.answer)?;
+    if !(1..=SETTLED_MAX).contains(&found.count) {
+        let form = format!("a number from 1 to {SETTLED_MAX}");
+        return Err(query::wrong("count", &form));
+    }
+    let until = found.until.parse();
+    let until = until.map_err(|_| query::wrong("until", "a time such as 2026-11-15T12:00:00Z"))?;
+    let tool = found.tool.map(ToolName::new).transpose();
+    let query = ClaimQuery {
+        state: Some(ClaimState::InDoubt),
+        user_id: found.user,
+        tool: tool.map_err(|_| query::wrong("tool", "the name of a tool"))?,
+        until: Some(until),
+        // One more says whether there are more.
+        limit: found.count + 1,
+        ..ClaimQuery::default()
+    };
+    let archive = gateway.archive();
+    let mut rows = archive.claims(&query).await?;
+    let more = rows.len() > found.count;
+    if more && found.count < SETTLED_MAX {
+        let message = "more calls in doubt match than were looked at; none was settled";
+        return Err(Refusal::new(ErrorCode::Conflict, message).hint("look at them again"));
+    }
+    rows.truncate(found.count);
+    let (by, reason) = (&caller.principal, found.reason.as_str());
+    let settle = |row: ClaimRow| {
+        let resolution = resolution.clone();
+        async move {
+            let (scope, attempt) = (&row.scope, row.attempt);
+            let resolved = archive.resolve_claim(scope, attempt, resolution, by, reason);
+            (resolved.await, row)
+        }
+    };
+    let mut told = SettledOfAll {
+        more,
+        ..SettledOfAll::default()
+    };
+    let mut rows = rows.into_iter();
+    // A missing right or reason is refused with the first, and leaves one record.
+    if let Some(first) = rows.next() {
+        let (resolved, row) = settle(first).await;
+        told.add(&row, why_not(&resolved?));
+    }
+    let settling: Vec<_> = rows.map(settle).collect();
+    let mut settling = stream::iter(settling).buffered(AT_ONCE);
+    while let Some((resolved, row)) = settling.next().await {
+        let why = match &resolved {
+            Ok(resolved) => why_not(resolved),
+            Err(error) => {
+                tracing::warn!(%error, "a call in doubt could not be settled");
+                Some("failed")
+            }
+        };
+        told.add(&row, why);
+    }
+    Ok(answer::json(&told))
+}
+
 fn not_in_doubt() -> Refusal {
     Refusal::new(ErrorCode::Conflict, "this call is not in doubt any more")
         .hint("GET /v1/claims lists those that are")
@@ -178,4 +323,33 @@ fn malformed() -> Refusal {
     Refusal::new(ErrorCode::InvalidArgument, message).hint(
         "send user_id, tool, key and attempt as GET /v1/claims lists them, an outcome (happened or did_not_happen) and a reason",
     )
+}
+
+fn malformed_all() -> Refusal {
+    let message = "the body does not say which calls it settles, and how";
+    Refusal::new(ErrorCode::InvalidArgument, message).hint(
+        "send until and count as you looked at them, user and tool if they narrow the list, an outcome (happened or did_not_happen) and a reason",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only a call that this request has settled is counted as settled.
+    #[test]
+    fn what_another_has_settled_is_told_of() {
+        let id = || SnapshotId::new("ev_1").unwrap();
+        for (resolved, why) in [
+            (Resolved::Settled(id()), None),
+            (Resolved::Fenced(id()), Some("not_in_doubt")),
+            (
+                Resolved::NotInDoubt(ClaimState::Succeeded),
+                Some("not_in_doubt"),
+            ),
+            (Resolved::NoClaim, Some("not_in_doubt")),
+        ] {
+            assert_eq!(why_not(&resolved), why, "{resolved:?}");
+        }
+    }
 }

@@ -93,7 +93,7 @@ pub(super) async fn explain(
 const REPORT_PERIOD: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Maximum number of calls that a report looks at.
-const REPORT_CALLS_MAX: usize = 20_000;
+const REPORT_CALLS_MAX: usize = 5_000;
 
 /// What rules did since a time.
 #[derive(Serialize)]

@@ -97,7 +97,7 @@ pub(super) async fn show(
 }
 
 /// The known sessions that a name leads to.
-async fn asked(
+pub(super) async fn asked(
     gateway: &Gateway,
     caller: &Caller,
     name: &str,

@@ -3,6 +3,7 @@
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use countersign::contract::ErrorCode;
 use http::HeaderMap;
 
 use super::answer::{self, Refusal};
@@ -10,17 +11,17 @@ use super::query::Options;
 use super::{headers, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::status::View;
+use crate::status::{About, View};
 
-/// Shows the status. An ordinary caller sees their own; an operator sees everything, and a user's limits and
-/// budgets if one is named.
+/// Shows the status. An ordinary caller sees their own; an operator sees everything, and the limits and budgets of a user
+/// or an agent if one is named.
 pub(super) async fn show(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let options = Options::read(query.as_deref(), ["user"])?;
+    let options = Options::read(query.as_deref(), ["user", "agent"])?;
     let user_id = match options.get("user") {
         None => caller.principal.user_id.clone(),
         Some(user_id) => sight::whose(&caller.principal, Some(user_id))?.unwrap_or_default(),
@@ -30,7 +31,17 @@ pub(super) async fn show(
     } else {
         View::Own
     };
+    let agent = options.get("agent");
+    if agent.is_some() && view == View::Own {
+        let message = "the status of an agent is for operators";
+        return Err(Refusal::new(ErrorCode::Forbidden, message)
+            .hint("ask with the agent's own credential, without `agent`"));
+    }
+    let about = About {
+        user_id: &user_id,
+        agent,
+    };
     let language = headers::reader(&headers);
-    let status = gateway.status(&caller, &user_id, view, language).await;
+    let status = gateway.status(&caller, about, view, language).await;
     Ok(answer::json(&status))
 }

@@ -453,18 +453,29 @@ impl ServerHandler for Handler {
         passed.await?.map(drop).ok_or_else(unknown)
     }
 
-    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let accepted = SubscriptionFilter::builder().tools_list_changed();
-        let has_prompts = self.shared.fixtures.is_some() || self.offers_any(Listed::Prompts);
-        Some(if has_prompts {
-            accepted.prompts_list_changed().build()
-        } else {
-            accepted.build()
-        })
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::builder().tools_list_changed();
+        if self.shared.fixtures.is_some() || self.offers_any(Listed::Prompts) {
+            accepted = accepted.prompts_list_changed();
+        }
+        let watched = self.watchable(requested);
+        if !watched.is_empty() {
+            accepted = accepted.resource_subscriptions(watched);
+        }
+        Some(accepted.build())
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        changes::tell_listener(&self.shared, &subscription).await;
+        // Before the servers are asked, so that no change is missed.
+        let updates = self.offers().map(|offers| offers.updates());
+        let context = Context::from(subscription.request_context().clone());
+        let uris = subscription.accepted().resource_subscriptions.clone();
+        let watched = self.watch(uris.unwrap_or_default(), &context).await;
+        changes::tell_listener(&self.shared, &subscription, updates, &watched).await;
+        self.unwatch(watched, &context).await;
         Ok(())
     }
 

@@ -8,9 +8,9 @@ use countersign::contract::Language;
 use countersign::dialogue::{Answers, Dialogue, Left};
 use countersign::offer::{Asked, Listed, Offers, Refused, Request};
 use rmcp::ErrorData;
-use rmcp::model::{InputRequiredResult, InputResponses};
+use rmcp::model::{InputRequiredResult, InputResponses, SubscriptionFilter};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::confirm::Asking;
 use super::context::Context;
@@ -32,7 +32,7 @@ pub(super) struct Brought {
 }
 
 impl Handler {
-    fn offers(&self) -> Option<Arc<dyn Offers>> {
+    pub(super) fn offers(&self) -> Option<Arc<dyn Offers>> {
         self.shared.gateway.offers()
     }
 
@@ -111,8 +111,12 @@ impl Handler {
         let talk = self.begin_talk(context, answers);
         let dialogue = talk.as_ref().map(|(dialogue, _)| dialogue.clone());
         let owner = offers.owner(asked, &params).unwrap_or_default();
+        let executor = self.shared.gateway.executor();
+        let outside = executor.context_outside_calls(&caller.principal).await;
+        let outside =
+            outside.map_err(|body| ErrorData::internal_error(String::from(body.message), None))?;
         let request = Request {
-            principal: &caller.principal,
+            context: &outside,
             tools: &tools,
             dialogue: dialogue.clone(),
             asked,
@@ -139,18 +143,49 @@ impl Handler {
                     Err(ErrorData::internal_error(message, None))
                 }
             },
-            Err(Refused::Unknown) => Ok(None),
-            Err(Refused::Protocol {
-                code,
-                message,
-                data,
-            }) => Err(talk::refusal(code, message, data)),
-            Err(Refused::Away(why)) => {
-                let message =
-                    format!("the server that offers it does not answer: {why}; try again later");
-                Err(ErrorData::internal_error(message, None))
+            Err(refused) => not_passed(refused),
+        }
+    }
+
+    /// The resources of a filter whose changes a client of the newest era can hear of.
+    pub(super) fn watchable(&self, requested: &SubscriptionFilter) -> Vec<String> {
+        let uris = requested.resource_subscriptions.iter().flatten();
+        let is_offered = |uri: &&String| {
+            let owner =
+                |offers: Arc<dyn Offers>| offers.owner(Asked::Subscribe, &json!({ "uri": **uri }));
+            self.shared.fixtures.is_some() || self.offers().and_then(owner).is_some()
+        };
+        uris.filter(is_offered).take(WATCHED_MAX).cloned().collect()
+    }
+
+    /// Subscribes to changes of resources at their servers. Returns those that the servers tell changes of.
+    pub(super) async fn watch(&self, uris: Vec<String>, context: &Context) -> Vec<String> {
+        let mut watched = Vec::new();
+        for uri in uris {
+            let asked = self.pass_watch(Asked::Subscribe, &uri, context).await;
+            if matches!(asked, Ok(Some(_))) {
+                watched.push(uri);
             }
         }
+        watched
+    }
+
+    /// Ends those subscriptions.
+    pub(super) async fn unwatch(&self, uris: Vec<String>, context: &Context) {
+        for uri in uris {
+            // A server that is gone tells nothing any more.
+            let _gone = self.pass_watch(Asked::Unsubscribe, &uri, context).await;
+        }
+    }
+
+    async fn pass_watch(
+        &self,
+        asked: Asked,
+        uri: &str,
+        context: &Context,
+    ) -> Result<Option<Passed<Value>>, ErrorData> {
+        let params = json!({ "uri": uri });
+        self.pass(asked, params, Brought::default(), context).await
     }
 
     /// Reads an answer, and records that the caller was given it. What cannot be recorded is not given.
@@ -187,6 +222,26 @@ impl Handler {
         Ok(serde_json::from_value(answer))
     }
 }
+
+/// The answer where a server has not answered; `None` if no upstream offers what was asked for.
+fn not_passed<T>(refused: Refused) -> Result<Option<T>, ErrorData> {
+    match refused {
+        Refused::Unknown => Ok(None),
+        Refused::Protocol {
+            code,
+            message,
+            data,
+        } => Err(talk::refusal(code, message, data)),
+        Refused::Away(why) => {
+            let message =
+                format!("the server that offers it does not answer: {why}; try again later");
+            Err(ErrorData::internal_error(message, None))
+        }
+    }
+}
+
+/// Most resources that one request listens to.
+const WATCHED_MAX: usize = 100;
 
 /// No tool can have this name.
 const ABOUT: &str = "$mcp.offer";

@@ -1,9 +1,12 @@
 //! Conditions of limits and budgets: only calls for which they hold are counted. And the pointers of budgets to the amounts.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use countersign::authorize::When;
 use countersign::contract::ToolSpec;
+use schemars::generate::SchemaGenerator;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -21,6 +24,16 @@ const CONDITIONS_MAX: usize = 1000;
 pub struct Written {
     text: Spanned<String>,
     condition: Result<Condition, Wrong>,
+}
+
+impl JsonSchema for Written {
+    fn schema_name() -> Cow<'static, str> {
+        "Condition".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "x-form": "a condition in CEL" })
+    }
 }
 
 impl Written {

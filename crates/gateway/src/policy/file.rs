@@ -5,43 +5,45 @@ use std::ops::Deref;
 
 use countersign::Effects;
 use countersign::authorize::UnkeyedWrites;
+use schemars::JsonSchema;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::issuer::IssuerRule;
+use super::issuer::{IssuerRule, IssuerTable};
 use super::limits::{Breaker, Budgets, Limits};
 use super::value::{Glob, Pause, Period, ScopeName, is_short_name};
 
 /// A policy file. An unknown member is an error, because a misspelt rule would have no effect.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyFile {
-    /// Revision name that the file gives itself.
+    /// Name of this revision. It is in every record, with a digest of the text.
     pub revision: Option<Name>,
-    /// Whether the rights to call tools are enforced; issuers, limits and budgets always are.
+    /// Enforcement of the rights to call tools. Issuers, limits and budgets are always enforced.
     pub mode: Mode,
     /// Defaults, if no rule matches.
     pub defaults: Defaults,
-    /// Rules for callers of tools.
+    /// Rules for callers of tools (`docs/policy.md`). A call must satisfy every rule that matches its tool.
     pub tools: Vec<ToolRule>,
-    /// Rules for agents.
+    /// Rules for agents. An agent must satisfy every rule that matches it.
     pub agents: Vec<AgentRule>,
-    /// Rules that look at a call.
+    /// Rules that look at a call (`docs/conditions.md`). They only make a decision stricter.
     pub rules: Vec<CallRule>,
-    /// Issuers whose tokens are accepted.
+    /// Issuers whose tokens are accepted (`docs/identity.md`).
+    #[schemars(with = "Vec<IssuerTable>")]
     pub issuers: Vec<IssuerRule>,
     /// Settings of approvals.
     pub approvals: Approvals,
-    /// Limits on calls.
+    /// Limits on calls (`docs/limits.md`).
     pub limits: Limits,
-    /// Circuit breaker for repeated identical calls.
+    /// Circuit breaker: stops a session that repeats the same call. Without the table there is none.
     pub breaker: Option<Breaker>,
-    /// Budgets of money.
+    /// Budgets of money (`docs/limits.md`). Each has a name of its own.
     pub budgets: Budgets,
 }
 
 /// Defaults, if no rule matches.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Defaults {
     /// Rule for tools that no `[[tools]]` entry matches.
@@ -69,7 +71,7 @@ impl Default for Defaults {
 }
 
 /// Decision about tools or agents that no rule names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unlisted {
     /// They are allowed.
@@ -79,7 +81,7 @@ pub enum Unlisted {
 }
 
 /// Rule for callers of a tool.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRule {
     /// Pattern of the tools.
@@ -88,7 +90,7 @@ pub struct ToolRule {
     /// Scopes of which one is needed; if empty, none is needed.
     #[serde(default)]
     pub scopes: Vec<ScopeName>,
-    /// Rule for confirmations by the user; `None` if the tool decides.
+    /// Rule for confirmations by the user; if left out, the tool decides.
     #[serde(default)]
     pub confirm: Option<ConfirmRule>,
     /// True if two different approvers have to confirm.
@@ -100,7 +102,7 @@ pub struct ToolRule {
 }
 
 /// Rule that looks at a call. It only makes a decision stricter.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallRule {
     /// Name in replies, records and reports.
@@ -111,18 +113,18 @@ pub struct CallRule {
     /// Condition in CEL; if left out, the rule holds for every call.
     #[serde(default)]
     pub when: Option<String>,
-    /// What becomes of a call for which it holds.
+    /// Consequence for a call for which the condition holds.
     pub then: Then,
     /// Time for which an approval can be given and used; the shortest one counts.
     #[serde(default)]
     pub valid_for: Option<Period>,
-    /// Whether it is enforced.
+    /// Enforcement of the rule.
     #[serde(default)]
     pub mode: Mode,
 }
 
-/// What becomes of a call for which a rule holds. The enum is exhaustive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// Consequence of a rule for a call. The enum is exhaustive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
     /// The call is refused.
@@ -144,8 +146,8 @@ impl Then {
     }
 }
 
-/// Whether a rule is enforced. The enum is exhaustive.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+/// Enforcement of a rule. The enum is exhaustive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// It is enforced.
@@ -156,7 +158,7 @@ pub enum Mode {
 }
 
 /// Rule for confirmations by the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfirmRule {
     /// The user confirms each call.
@@ -164,7 +166,7 @@ pub enum ConfirmRule {
 }
 
 /// Rule for an agent.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRule {
     /// Pattern of the agents.
@@ -177,11 +179,12 @@ pub struct AgentRule {
     pub deny: Vec<Glob>,
     /// Only tools with these effects are allowed; if left out, any are.
     #[serde(default)]
+    #[schemars(with = "Option<Vec<countersign::contract::Effect>>")]
     pub effects: Option<Effects>,
 }
 
 /// Settings of approvals.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Approvals {
     /// Time for which an approval can be given and used.
@@ -192,8 +195,11 @@ pub struct Approvals {
 }
 
 /// A name that the file gives itself or a part of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("x-form" = NAME_FORM))]
 pub struct Name(String);
+
+const NAME_FORM: &str = "1 to 64 letters, digits and _ . -";
 
 impl Deref for Name {
     type Target = str;
@@ -215,7 +221,8 @@ impl<'de> Deserialize<'de> for Name {
         if is_short_name(&text) {
             return Ok(Self(text));
         }
-        let form = "1 to 64 letters, digits and _ . -";
-        Err(D::Error::custom(format!("{text:?} is not a name: {form}")))
+        Err(D::Error::custom(format!(
+            "{text:?} is not a name: {NAME_FORM}"
+        )))
     }
 }

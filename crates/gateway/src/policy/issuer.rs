@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use countersign::realm::Realm;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::value::{Period, ScopeName};
@@ -59,27 +60,46 @@ pub enum JwksSource {
     File(PathBuf),
 }
 
-#[derive(Deserialize)]
+/// An authorization server whose tokens are accepted, as the file has it.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "IssuerRule")]
 #[serde(deny_unknown_fields)]
-struct IssuerTable {
+pub(super) struct IssuerTable {
+    /// Issuer name, exactly as its tokens have it in `iss`.
     issuer: String,
+    /// Name of this server as a resource, or several of them; `aud` of a token must contain one (RFC 8707).
     audience: Audience,
+    /// Address of its public keys: https, or http on this machine. If neither this nor `jwks_file` is set, OpenID Connect Discovery finds them.
     jwks_url: Option<String>,
+    /// File with its public keys.
     jwks_file: Option<PathBuf>,
+    /// Realm of the users that its tokens name: `home`, or 1 to 32 small letters, digits, `-` and `_`. Only a single issuer may leave it out,
+    /// and then has `home`.
     realm: Option<String>,
+    /// Scopes of Countersign itself that its tokens may hold, such as `approvals:answer`. Other such scopes are ignored.
     #[serde(default)]
     grants: Vec<ScopeName>,
+    /// Maximum remaining life of a token, because one that never expires cannot be revoked. The default is 24 hours.
     token_life_max: Option<Period>,
+    /// Allowed difference between clocks, at most 5 minutes. The default is one minute.
     clock_skew: Option<Period>,
+    /// Time for which keys stay valid while they cannot be fetched. The default is 24 hours.
     jwks_age_max: Option<Period>,
+    /// Claim that names the user.
     #[serde(default = "sub")]
     user_claim: String,
+    /// Claim that lists the scopes: a string with spaces, or a list.
     #[serde(default = "scope")]
     scopes_claim: String,
+    /// Scope whose holder may act for others: a trusted backend. If left out, no token may.
     acts_for_others_scope: Option<ScopeName>,
+    /// Claim that names the application that got a token. The default is `client_id`, `azp`, `cid` and `appid`; all that are present count.
     client_claim: Option<String>,
+    /// Applications that a person uses alone. A token of any other application belongs to an agent that acts for the user, and cannot
+    /// confirm anything.
     #[serde(default)]
     user_clients: Vec<String>,
+    /// True if a token that names no application is a person's own. Otherwise it is an agent's.
     #[serde(default)]
     tokens_without_client_are_users: bool,
 }
@@ -98,7 +118,8 @@ const JWKS_AGE_MAX: Duration = Duration::from_hours(24);
 const CLIENT_CLAIMS: [&str; 4] = ["client_id", "azp", "cid", "appid"];
 
 /// One name or several.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(extend("x-form" = "a string, or a list of strings"))]
 #[serde(untagged, expecting = "audience must be a text or a list of texts")]
 enum Audience {
     One(String),

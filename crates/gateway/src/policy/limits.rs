@@ -42,9 +42,11 @@ use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::ops::Deref;
 
+use schemars::generate::SchemaGenerator;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use toml::Spanned;
 
 use super::counted::Written;
@@ -52,7 +54,7 @@ use super::file::Name;
 use super::value::{Glob, Period};
 
 /// Limits on calls.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Limits for each user, over all tools.
@@ -108,8 +110,20 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
     }
 }
 
+impl<T: JsonSchema> JsonSchema for Several<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Several{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<T>();
+        let list = generator.subschema_for::<Vec<T>>();
+        json_schema!({ "anyOf": [one, list], "x-form": "a table, or a list of tables" })
+    }
+}
+
 /// A number of calls in a period.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// Number of calls; all of them may come at once.
@@ -125,7 +139,7 @@ pub struct Rate {
 }
 
 /// A number of calls in a period, for each tool that the pattern matches.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRate {
     /// Number of calls; all of them may come at once.
@@ -144,7 +158,7 @@ pub struct ToolRate {
 }
 
 /// Callers that share a tool's limit. The enum is exhaustive.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
     /// Each user has the whole limit.
@@ -155,7 +169,7 @@ pub enum Counted {
 }
 
 /// Circuit breaker: stops a session that repeats the same call.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Breaker {
     /// Number of identical calls that are allowed.
@@ -171,7 +185,7 @@ pub struct Breaker {
 }
 
 /// Budgets, each with a unique name.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<Budget>")]
 pub struct Budgets(Vec<Budget>);
 
@@ -200,7 +214,7 @@ impl TryFrom<Vec<Budget>> for Budgets {
 }
 
 /// An amount of money in a period.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Name in messages.
@@ -220,7 +234,7 @@ pub struct Budget {
 }
 
 /// Owner of a budget. The enum is exhaustive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetScope {
     /// Each user has one.
@@ -234,7 +248,7 @@ pub enum BudgetScope {
 }
 
 /// A tool that spends a budget.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spender {
     /// Pattern of the tools.
@@ -260,7 +274,7 @@ pub struct Spender {
 }
 
 /// Unit of amounts. The enum is exhaustive.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// Major units: `12.50`.
@@ -271,7 +285,8 @@ pub enum Unit {
 }
 
 /// An amount as a string: `500.00`. More than zero, up to 15 digits before and 4 after the point.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("x-form" = "a number above zero in quotes, such as \"500.00\""))]
 pub struct AmountText(String);
 
 impl AmountText {
@@ -288,7 +303,8 @@ impl AmountText {
 }
 
 /// An ISO 4217 code: three capital letters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("x-form" = "an ISO 4217 code such as \"USD\""))]
 pub struct CurrencyCode(String);
 
 impl CurrencyCode {
@@ -299,8 +315,9 @@ impl CurrencyCode {
 }
 
 /// A JSON Pointer (RFC 6901) below the root.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pointer(Spanned<String>);
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("x-form" = "a JSON Pointer such as \"/total/amount\""))]
+pub struct Pointer(#[schemars(with = "String")] Spanned<String>);
 
 impl Pointer {
     /// The text, with its place in the file.

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use countersign::contract::EvidenceRecord;
+use countersign::contract::SnapshotId;
 use countersign::ledger::{self, LogQuery, LogRow, Store};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 use super::RecordedRule;
 
@@ -45,6 +46,22 @@ pub struct ReportedRule {
     pub newest_evidence: String,
 }
 
+/// The part of a record that a report looks at. The rest is passed over: there are many records.
+#[derive(Deserialize)]
+struct Ruled {
+    at: String,
+    #[serde(default)]
+    reply: Option<IgnoredAny>,
+    #[serde(default)]
+    act: RuledAct,
+}
+
+#[derive(Default, Deserialize)]
+struct RuledAct {
+    #[serde(default)]
+    rules: Vec<RecordedRule>,
+}
+
 /// Calls of a rule, while they are counted.
 struct Counted {
     calls: u64,
@@ -73,11 +90,11 @@ impl RuleReport {
             let page = store.records(&query).await?;
             let Some(last) = page.last() else { break };
             query.before = Some((last.at, last.id.clone()));
-            for row in page.iter().filter(|row| row.request_id.is_some()) {
-                let Some(stored) = store.record(&row.id).await? else {
-                    continue;
-                };
-                let record = serde_json::from_slice::<EvidenceRecord>(&stored.leaf).ok();
+            let of_calls = page.iter().filter(|row| row.request_id.is_some());
+            let of_calls: Vec<&LogRow> = of_calls.collect();
+            let ids: Vec<SnapshotId> = of_calls.iter().map(|row| row.id.clone()).collect();
+            for (row, leaf) in of_calls.into_iter().zip(store.leaves_of(&ids).await?) {
+                let record = leaf.and_then(|leaf| serde_json::from_slice::<Ruled>(&leaf).ok());
                 // Intents and approvals of a call have its id, and no answer.
                 let Some(record) = record.filter(|record| record.reply.is_some()) else {
                     continue;
@@ -87,7 +104,7 @@ impl RuleReport {
                     break 'pages;
                 }
                 calls += 1;
-                count(&mut rules, row, &record);
+                count(&mut rules, row, record);
             }
         }
         let rules = rules.into_iter();
@@ -100,8 +117,8 @@ impl RuleReport {
     }
 }
 
-fn count(rules: &mut BTreeMap<RecordedRule, Counted>, row: &LogRow, record: &EvidenceRecord) {
-    for rule in RecordedRule::all(record) {
+fn count(rules: &mut BTreeMap<RecordedRule, Counted>, row: &LogRow, record: Ruled) {
+    for rule in record.act.rules {
         // The newest record comes first.
         let counted = rules.entry(rule).or_insert_with(|| Counted {
             calls: 0,

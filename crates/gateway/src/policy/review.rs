@@ -12,8 +12,10 @@ use serde::Serialize;
 
 use super::{Glob, Mode, Policy, Then, is_built_in};
 
+mod counted;
 mod warning;
 
+pub use counted::{ReviewedBreaker, ReviewedBudget, ReviewedLimit, ReviewedSpender};
 pub use warning::{PolicyWarning, Suspect};
 
 /// Result of a review.
@@ -31,6 +33,13 @@ pub struct Review {
     pub agents: Vec<ReviewedAgent>,
     /// Scopes that `[[tools]]` entries name.
     pub scopes: Vec<ReviewedScope>,
+    /// Limits on calls: those over all tools first.
+    pub limits: Vec<ReviewedLimit>,
+    /// Limit on identical calls of one session; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<ReviewedBreaker>,
+    /// The `[[budgets]]` entries, in the order of the file.
+    pub budgets: Vec<ReviewedBudget>,
     /// Probable mistakes, the gravest first.
     pub warnings: Vec<PolicyWarning>,
 }
@@ -48,6 +57,8 @@ pub struct ReviewedTool {
     pub needs: Vec<Vec<String>>,
     /// True if the user confirms each call, because the tool or the policy says so.
     pub confirmed: bool,
+    /// True if two different people confirm what is confirmed, because a `[[tools]]` entry says so.
+    pub four_eyes: bool,
     /// Patterns of the agents that may call it with every scope.
     pub agents: Vec<String>,
 }
@@ -143,6 +154,7 @@ impl Policy {
                 needs: needs.map(|rule| texts(&rule.scopes)).collect(),
                 confirmed: tool.behaviour.confirmation != Confirmation::Never
                     || self.demands_confirmation(tool.name.as_str()),
+                four_eyes: self.rules_of(tool.name.as_str()).any(|rule| rule.four_eyes),
                 agents: agents
                     .iter()
                     .filter(may)
@@ -156,6 +168,9 @@ impl Policy {
             rules: self.reviewed_rules(tools),
             conditions: self.reviewed_conditions(tools),
             scopes: self.reviewed_scopes(tools),
+            limits: self.reviewed_limits(tools),
+            breaker: self.reviewed_breaker(tools),
+            budgets: self.reviewed_budgets(tools),
             agents,
             warnings: Vec::new(),
         };

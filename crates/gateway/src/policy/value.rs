@@ -1,14 +1,17 @@
 //! Values in a policy file. Each is checked when it is parsed, so that a mistake is reported at its place.
 
+use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
 use countersign::pattern;
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 /// A name in which `*` stands for any characters, including none.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(extend("x-form" = "a name, with * for any characters"))]
 pub struct Glob(String);
 
 impl Glob {
@@ -47,7 +50,8 @@ impl<'de> Deserialize<'de> for Glob {
 }
 
 /// A scope in the syntax of OAuth 2.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("x-form" = "a scope, such as \"notes:write\""))]
 pub struct ScopeName(String);
 
 impl ScopeName {
@@ -78,8 +82,9 @@ impl<'de> Deserialize<'de> for ScopeName {
 }
 
 /// A duration such as `30s`, `10m`, `24h` or `7d`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Period(Duration);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("x-form" = "a duration such as \"30s\", \"10m\", \"24h\" or \"7d\""))]
+pub struct Period(#[schemars(with = "String")] Duration);
 
 impl Period {
     /// Parses a whole number and its unit; from one second to 366 days.
@@ -105,6 +110,19 @@ impl Period {
     }
 }
 
+impl fmt::Display for Period {
+    /// Writes it in the largest unit that it is a whole number of.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+        let whole = units
+            .into_iter()
+            .find(|(unit, _)| seconds.is_multiple_of(*unit));
+        let (unit, name) = whole.unwrap_or((1, "s"));
+        write!(f, "{}{name}", seconds / unit)
+    }
+}
+
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -116,8 +134,9 @@ impl<'de> Deserialize<'de> for Period {
 }
 
 /// A duration that may also be zero: `0s`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pause(Duration);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(extend("x-form" = "\"0s\", or a duration such as \"2m\" up to \"24h\""))]
+pub struct Pause(#[schemars(with = "String")] Duration);
 
 impl Pause {
     /// Parses a [`Period`] or `0s`.
@@ -192,6 +211,9 @@ mod tests {
         assert_eq!(seconds("30s"), Some(30));
         assert_eq!(seconds("10m"), Some(600));
         assert_eq!(seconds("366d"), Some(366 * 86_400));
+        for (text, written) in [("90s", "90s"), ("60s", "1m"), ("24h", "1d"), ("36h", "36h")] {
+            assert_eq!(Period::new(text).unwrap().to_string(), written);
+        }
         for text in [
             "",
             "s",

@@ -2,7 +2,7 @@
 
 use countersign::Principal;
 use countersign::budget::BudgetLeft;
-use countersign::contract::ToolName;
+use countersign::contract::{Actor, ActorType, ToolName};
 use countersign::ledger;
 use countersign::limit::{Attempt, Known, Left};
 use countersign::unavailable::Unavailable;
@@ -11,6 +11,15 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::gateway::Gateway;
+
+/// The user and the agent whose limits and budgets are shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct About<'a> {
+    /// The user; empty if none is meant.
+    pub user_id: &'a str,
+    /// The agent; `None` for the caller.
+    pub agent: Option<&'a str>,
+}
 
 /// Rest of a limit on calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,8 +53,8 @@ pub struct BudgetStatus {
     pub scope: &'static str,
     /// Maximum amount in a window, with its currency.
     pub limit: String,
-    /// Amount that may still be spent; `None` if each session has its own budget, or if the caller may not see
-    /// it.
+    /// Amount that may still be spent; `None` if each session or agent has its own budget and none is meant, or if
+    /// the caller may not see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
     /// Time at which it refills; `None` if it never does.
@@ -64,28 +73,38 @@ impl Gateway {
     pub(super) async fn allowances(
         &self,
         principal: &Principal,
-        user_id: &str,
+        about: About<'_>,
     ) -> (Vec<LimitStatus>, Vec<BudgetStatus>) {
-        let mut budgets = self
-            .budgets_left(principal, user_id)
-            .await
-            .unwrap_or_default();
+        let About { user_id, agent } = about;
+        let actor = match agent {
+            Some(agent) => &Actor {
+                kind: ActorType::Agent,
+                id: agent.to_owned(),
+            },
+            None => &principal.actor,
+        };
+        let mut budgets = self.budgets_left(actor, user_id).await.unwrap_or_default();
+        // Each agent has its own: who names none, and is none, sees no rest.
+        let is_agent = actor.kind == ActorType::Agent;
+        if !is_agent {
+            for budget in budgets.iter_mut().filter(|budget| budget.scope == "agent") {
+                (budget.left, budget.is_used_up) = (None, false);
+            }
+        }
         if user_id.is_empty() {
             budgets.retain(|budget| !["user", "session"].contains(&budget.scope));
             return (Vec::new(), budgets);
         }
-        let limits = self
-            .limits_left(principal, user_id)
-            .await
-            .unwrap_or_default();
+        let mut limits = self.limits_left(actor, user_id).await.unwrap_or_default();
+        limits.retain(|limit| is_agent || limit.limit != "agent");
         (limits, budgets)
     }
 
-    /// Returns the rest of the limits of a user and of the caller as an agent. Of tools with a limit of their
+    /// Returns the rest of the limits of a user and of an agent. Of tools with a limit of their
     /// own, only those that were used are listed.
     async fn limits_left(
         &self,
-        principal: &Principal,
+        actor: &Actor,
         user_id: &str,
     ) -> Result<Vec<LimitStatus>, Unavailable> {
         let limits = self.identity().policy().controls().limits();
@@ -102,8 +121,8 @@ impl Gateway {
         let attempt_of = |tool| Attempt {
             user_id,
             keys,
-            actor: &principal.actor,
-            proved_actor: &principal.actor,
+            actor,
+            proved_actor: actor,
             session_id: None,
             tool,
             now: executor.clock().monotonic(),
@@ -126,13 +145,13 @@ impl Gateway {
 
     async fn budgets_left(
         &self,
-        principal: &Principal,
+        actor: &Actor,
         user_id: &str,
     ) -> Result<Vec<BudgetStatus>, ledger::Error> {
         let budgets = self.identity().policy().controls().budgets();
         let executor = self.executor();
         let store = &**executor.store();
-        let left = budgets.left(user_id, &principal.actor, store, executor.now());
+        let left = budgets.left(user_id, actor, store, executor.now());
         Ok(left.await?.into_iter().map(budget_status).collect())
     }
 }

@@ -21,6 +21,7 @@ mod grants;
 mod http_calls;
 mod http_client;
 mod http_drain;
+mod http_filters;
 mod http_hostile;
 mod http_lookup;
 mod http_openapi;

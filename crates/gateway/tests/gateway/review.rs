@@ -184,3 +184,63 @@ async fn a_review_is_what_the_policy_decides() {
         assert_eq!(reviewed.tools, allowed, "{pattern}");
     }
 }
+
+/// Limits, budgets and confirmations by two people are part of a review, each with the tools that it counts.
+#[test]
+fn what_is_counted_is_reviewed() {
+    let policy = Policy::parse(
+        r#"
+        defaults = { unlisted = "allow" }
+        [[tools]]
+        match = "notes.clear"
+        confirm = "always"
+        four_eyes = true
+        [[limits.user]]
+        calls = 60
+        per = "60s"
+        [limits.tools."notes.*"]
+        calls = 3
+        per = "24h"
+        counted = "together"
+        when = "principal.user != 'ann'"
+        [breaker]
+        identical = 5
+        per = "10m"
+        except = ["memory.*"]
+        [[budgets]]
+        name = "daily"
+        scope = "global"
+        limit = "500.00"
+        currency = "EUR"
+        per = "1d"
+        [[budgets.tools]]
+        match = "notes.add"
+        amount = "/text"
+    "#,
+    )
+    .unwrap();
+    let entries = catalog().list();
+    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+    let review = serde_json::to_value(policy.review(&specs)).unwrap();
+    let by_two = review["tools"].as_array().unwrap().iter();
+    let by_two: Vec<_> = by_two.filter(|tool| tool["four_eyes"] == true).collect();
+    assert_eq!(by_two.len(), 1);
+    assert_eq!(by_two[0]["name"], "notes.clear");
+    assert_eq!(
+        review["limits"],
+        serde_json::json!([
+            {"of": "user", "calls": 60, "per": "1m", "shared": false, "tools": []},
+            {"of": "together", "match": "notes.*", "calls": 3, "per": "1d", "shared": false, "when": "principal.user != 'ann'",
+             "tools": ["notes.add", "notes.clear", "notes.list"]},
+        ])
+    );
+    assert_eq!(
+        review["breaker"],
+        serde_json::json!({"identical": 5, "per": "10m", "except": ["memory.search"]})
+    );
+    assert_eq!(
+        review["budgets"],
+        serde_json::json!([{"name": "daily", "scope": "global", "limit": "500.00", "currency": "EUR", "per": "1d",
+            "spenders": [{"match": "notes.add", "refund": false, "tools": ["notes.add"]}]}])
+    );
+}

@@ -140,6 +140,7 @@ fn left(status: &Value) -> String {
     lines.join("\n")
 }
 
+#[expect(clippy::too_many_lines, reason = "one server, and everybody who looks")]
 async fn everybody_sees_what_concerns_them_on(parts: Parts, shared: bool) {
     let kind = parts.store.vitals().await.unwrap().kind.as_str();
     let place = Place::new(parts, shared).await;
@@ -192,6 +193,15 @@ async fn everybody_sees_what_concerns_them_on(parts: Parts, shared: bool) {
 
     let all = place.status(&auditor, "?user=ann").await;
     assert_eq!(left(&all), ALL);
+    // An agent's own figures are shown to an operator who names it, and to nobody else.
+    let of_agent = place.status(&auditor, "?user=ann&agent=shopper").await;
+    assert!(
+        left(&of_agent).contains("\"agent\"  99 of 100"),
+        "{of_agent:#}"
+    );
+    let path = "/v1/status?agent=shopper";
+    let (status, _, body) = place.server.send("GET", path, Some(&bob), None).await;
+    assert_eq!((status, &body["error"]["code"]), (403, &json!("FORBIDDEN")));
     let server = &all["server"];
     assert_eq!(server["store"]["kind"], kind);
     assert_eq!(server["store"]["is_writable"], true);

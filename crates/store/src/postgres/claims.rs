@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign::BoxFuture;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Forgotten, Held, HeldState, Overdrawn, Reserve, Scope, Swept,
+    CommitAnswer, Error, Forgotten, Held, HeldState, KeyDigest, Overdrawn, Reserve, Scope, Swept,
 };
 use countersign_contract::tool::Recovery;
 use countersign_contract::{RequestId, ToolName};
@@ -79,6 +79,37 @@ impl Claims for PostgresStore {
                         &after_tool,
                         &after_key,
                     ],
+                )
+                .await?;
+            Ok(found.iter().map(shown).collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn claims_of<'a>(
+        &'a self,
+        keys: &'a [(String, KeyDigest)],
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        Box::pin(async move {
+            let users: Vec<&str> = keys.iter().map(|(user_id, _)| user_id.as_str()).collect();
+            let digests: Vec<&[u8]> = keys.iter().map(|(_, key)| key.0.as_slice()).collect();
+            // The primary key has the tool between user and key, so the tools of each user are walked through first,
+            // one look-up each.
+            let found = self
+                .read(
+                    "WITH RECURSIVE meant (of_user, of_key, of_tool) AS ( \
+                         SELECT of_user, of_key, (SELECT min(tool) FROM claim WHERE user_id = of_user) \
+                         FROM unnest($1::text[], $2::bytea[]) AS asked (of_user, of_key) \
+                         UNION ALL \
+                         SELECT of_user, of_key, \
+                             (SELECT min(tool) FROM claim WHERE user_id = of_user AND tool > of_tool) \
+                         FROM meant WHERE of_tool IS NOT NULL) \
+                     SELECT user_id, tool, key_digest, state, attempt, request_id, claimed_at, \
+                            lease_until, parts \
+                     FROM meant JOIN claim \
+                         ON user_id = of_user AND tool = of_tool AND key_digest = of_key \
+                     ORDER BY claimed_at, user_id, tool, key_digest LIMIT $3",
+                    &[&users, &digests, &rows(limit)],
                 )
                 .await?;
             Ok(found.iter().map(shown).collect::<Result<_, _>>()?)
@@ -377,7 +408,7 @@ pub(super) fn scope(row: &Row) -> Result<Scope, Failure> {
     Ok(Scope {
         user_id: row.get("user_id"),
         tool: ToolName::new(tool).map_err(|_| Failure::damaged("the tool of a claim"))?,
-        key: countersign::ledger::KeyDigest(held::digest(row, "key_digest")?),
+        key: KeyDigest(held::digest(row, "key_digest")?),
     })
 }
 

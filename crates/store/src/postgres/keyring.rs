@@ -52,20 +52,21 @@ impl Keyring for PostgresStore {
         })
     }
 
-    fn users<'a>(
+    fn user_keys<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>> {
         Box::pin(async move {
             let found = self
                 .read(
-                    "SELECT user_id FROM user_key WHERE user_id COLLATE \"C\" > $1 \
+                    "SELECT master, bytes, id, user_id FROM user_key \
+                     WHERE user_id COLLATE \"C\" > $1 \
                      ORDER BY user_id COLLATE \"C\" LIMIT $2",
                     &[&after, &rows(limit)],
                 )
                 .await?;
-            Ok(found.iter().map(|row| row.get(0)).collect())
+            named(&found)
         })
     }
 
@@ -82,8 +83,7 @@ impl Keyring for PostgresStore {
                     &[&master, &rows(limit)],
                 )
                 .await?;
-            let keys = found.iter().map(|row| Ok((row.get(3), key(row)?)));
-            Ok(keys.collect::<Result<_, Failure>>()?)
+            named(&found)
         })
     }
 
@@ -163,6 +163,11 @@ impl LostKeys {
     fn lock(&self) -> MutexGuard<'_, Vec<LostKeyFn>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn named(rows: &[Row]) -> Result<Vec<(String, WrappedKey)>, Error> {
+    let keys = rows.iter().map(|row| Ok((row.get(3), key(row)?)));
+    Ok(keys.collect::<Result<_, Failure>>()?)
 }
 
 fn key(row: &Row) -> Result<WrappedKey, Failure> {

@@ -151,6 +151,13 @@ impl Log for PostgresStore {
         Box::pin(async move { Ok(self.stored_record(id).await?) })
     }
 
+    fn leaves_of<'a>(
+        &'a self,
+        ids: &'a [SnapshotId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+        Box::pin(async move { Ok(self.leaves_of_records(ids).await?) })
+    }
+
     fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>> {
         Box::pin(async move { Ok(self.matching(query).await?) })
     }

@@ -7,10 +7,10 @@ pub(super) mod row;
 use countersign::BoxFuture;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Forgotten, Held, Scope, Swept,
+    CommitAnswer, Error, Forgotten, Held, KeyDigest, Scope, Swept,
 };
 use countersign_contract::ToolName;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Rows, params};
 
 use super::SqliteStore;
 use super::failure::Failure;
@@ -60,6 +60,15 @@ impl Claims for SqliteStore {
     fn claims<'a>(&'a self, query: &'a ClaimQuery) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
         let query = query.clone();
         self.list(move |connection| claims(connection, &query))
+    }
+
+    fn claims_of<'a>(
+        &'a self,
+        keys: &'a [(String, KeyDigest)],
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        let keys = keys.to_vec();
+        self.list(move |connection| claims_of(connection, &keys, limit))
     }
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, Error>> {
@@ -216,7 +225,7 @@ fn claims(connection: &Connection, query: &ClaimQuery) -> Result<Vec<ClaimRow>, 
              AND (?3 IS NULL OR key = ?3) AND (?4 IS NULL OR claimed_at <= ?4) AND {behind}
          ORDER BY claimed_at, user_id, tool, key LIMIT ?5"
     ))?;
-    let mut rows = statement.query(params![
+    shown(statement.query(params![
         query.user_id,
         query.tool.as_ref().map(ToolName::as_str),
         query.key.map(|key| key.0),
@@ -226,7 +235,35 @@ fn claims(connection: &Connection, query: &ClaimQuery) -> Result<Vec<ClaimRow>, 
         after.map(|(_, scope)| scope.user_id.as_str()),
         after.map(|(_, scope)| scope.tool.as_str()),
         after.map(|(_, scope)| scope.key.0),
-    ])?;
+    ])?)
+}
+
+/// The claims of these keys. The primary key has the tool between user and key, so the tools of each user are walked
+/// through first, one look-up each.
+fn claims_of(
+    connection: &Connection,
+    keys: &[(String, KeyDigest)],
+    limit: usize,
+) -> Result<Vec<ClaimRow>, Failure> {
+    let keys = keys.iter().map(|(user_id, key)| (user_id, key.to_string()));
+    let keys = serde_json::json!(keys.collect::<Vec<_>>()).to_string();
+    let mut statement = connection.prepare_cached(&format!(
+        "WITH RECURSIVE meant (of_user, of_key, of_tool) AS (
+             SELECT value ->> 0, unhex(value ->> 1),
+                 (SELECT min(tool) FROM claim WHERE user_id = value ->> 0)
+             FROM json_each(?1)
+             UNION ALL
+             SELECT of_user, of_key,
+                 (SELECT min(tool) FROM claim WHERE user_id = of_user AND tool > of_tool)
+             FROM meant WHERE of_tool IS NOT NULL)
+         {SELECT} WHERE (user_id, tool, key) IN (
+             SELECT of_user, of_tool, of_key FROM meant WHERE of_tool IS NOT NULL)
+         ORDER BY claimed_at, user_id, tool, key LIMIT ?2"
+    ))?;
+    shown(statement.query(params![keys, bounded(limit)])?)
+}
+
+fn shown(mut rows: Rows<'_>) -> Result<Vec<ClaimRow>, Failure> {
     let mut claims = Vec::new();
     while let Some(row) = rows.next()? {
         claims.push(Stored::read(row)?.shown(row)?);

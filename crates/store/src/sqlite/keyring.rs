@@ -42,17 +42,18 @@ impl Keyring for SqliteStore {
         })
     }
 
-    fn users<'a>(
+    fn user_keys<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>> {
         let after = after.to_owned();
         self.list(move |connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT user_id FROM user_key WHERE user_id > ?1 ORDER BY user_id LIMIT ?2",
+                "SELECT master, bytes, id, user_id FROM user_key WHERE user_id > ?1
+                 ORDER BY user_id LIMIT ?2",
             )?;
-            let rows = statement.query_map(params![after, bounded(limit)], |row| row.get(0))?;
+            let rows = statement.query_map(params![after, bounded(limit)], named)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }
@@ -68,9 +69,7 @@ impl Keyring for SqliteStore {
                 "SELECT master, bytes, id, user_id FROM user_key WHERE master <> ?1
                  ORDER BY user_id LIMIT ?2",
             )?;
-            let rows = statement.query_map(params![master, bounded(limit)], |row| {
-                Ok((row.get(3)?, wrapped(row)?))
-            })?;
+            let rows = statement.query_map(params![master, bounded(limit)], named)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }
@@ -122,6 +121,10 @@ pub(super) fn is_lost(
         .prepare_cached("SELECT id IS NULL OR id = ?2 FROM user_key WHERE user_id = ?1")?;
     let is_current = statement.query_row(params![user_id, key.0], |row| row.get(0));
     Ok(!is_current.optional()?.unwrap_or(false))
+}
+
+fn named(row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, WrappedKey)> {
+    Ok((row.get(3)?, wrapped(row)?))
 }
 
 fn wrapped(row: &rusqlite::Row<'_>) -> rusqlite::Result<WrappedKey> {

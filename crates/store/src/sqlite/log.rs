@@ -135,6 +135,14 @@ impl Log for SqliteStore {
         })
     }
 
+    fn leaves_of<'a>(
+        &'a self,
+        ids: &'a [SnapshotId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+        let ids = ids.to_vec();
+        self.list(move |connection| records::leaves_of(connection, &ids))
+    }
+
     fn records<'a>(&'a self, query: &'a LogQuery) -> BoxFuture<'a, Result<Vec<LogRow>, Error>> {
         let query = query.clone();
         self.list(move |connection| records::matching(connection, &query))

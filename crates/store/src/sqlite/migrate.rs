@@ -54,6 +54,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "notice",
         sql: include_str!("../../migrations/sqlite/0009_notice.sql"),
     },
+    Migration {
+        number: 10,
+        name: "chosen",
+        sql: include_str!("../../migrations/sqlite/0010_chosen.sql"),
+    },
 ];
 
 /// Applies the missing migrations and binds the file to its keys, in one transaction: a file of another

@@ -462,6 +462,43 @@ async fn claims_are_filtered_and_paged(store: &dyn Store, scopes: [&Scope; 3]) -
     Ok(())
 }
 
+/// Keys of several users are looked up at once, whatever the tool; a key finds nothing of another user.
+pub(super) async fn claims_are_found_by_the_keys_of_users(fresh: &Fresh) -> Checked {
+    let store = &*fresh.store;
+    let scopes = [
+        scope_of("u_2", "orders.create", "x"),
+        scope_of("u_1", "orders.create", "x"),
+        scope_of("u_1", "orders.cancel", "x"),
+        scope_of("u_1", "zones.move", "y"),
+    ];
+    for scope in &scopes {
+        claimed(store, &request(scope)).await?;
+        if let Some(clock) = &fresh.clock {
+            clock.advance(Duration::from_secs(1));
+        }
+    }
+    let [other, create, cancel, moved] = &scopes;
+    let cases: [(&[&Scope], usize, &[&Scope]); 6] = [
+        (&[], 10, &[]),
+        (&[create], 10, &[create, cancel]),
+        (&[create], 1, &[create]),
+        (&[moved, other], 10, &[other, moved]),
+        (&[moved, create, other], 10, &[other, create, cancel, moved]),
+        (
+            &[&scope_of("u_2", "any", "y"), &scope_of("u_3", "any", "x")],
+            10,
+            &[],
+        ),
+    ];
+    for (asked, limit, expected) in cases {
+        let keys = asked.iter().map(|scope| (scope.user_id.clone(), scope.key));
+        let rows = store.claims_of(&keys.collect::<Vec<_>>(), limit).await?;
+        let found: Vec<_> = rows.iter().map(|row| &row.scope).collect();
+        assert_eq!(found, expected, "{asked:?}");
+    }
+    Ok(())
+}
+
 /// A later attempt is a claim of its own: by another call, at another time.
 pub(super) async fn operators_see_the_newest_attempt(fresh: &Fresh) -> Checked {
     let store = &*fresh.store;

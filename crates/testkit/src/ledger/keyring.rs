@@ -28,12 +28,14 @@ pub(super) async fn users_are_listed_in_portions(fresh: &Fresh) -> Checked {
     let mut seen = Vec::new();
     let mut after = String::new();
     loop {
-        let users = store.users(&after, 2).await?;
-        let Some(last) = users.last() else { break };
+        let users = store.user_keys(&after, 2).await?;
+        let Some((last, _)) = users.last() else { break };
         after.clone_from(last);
         seen.extend(users);
     }
-    assert_eq!(seen, ["U_a", "u_a", "u_b", "\u{e4}"]);
+    let expected = [("U_a", 3), ("u_a", 4), ("u_b", 0), ("\u{e4}", 1)];
+    let expected = expected.map(|(user, n)| (user.to_owned(), key("m_1", n)));
+    assert_eq!(seen, expected);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use countersign::ledger::{Durability, Entry, LogQuery, LogRow, Store};
 use countersign_contract::{ErrorCode, RecordKind};
 
-use super::build::{entry_at, request_id};
+use super::build::{entry_at, record_id, request_id};
 use super::log::{integrate_all, row};
 use super::{Checked, Fresh};
 
@@ -66,6 +66,17 @@ pub(super) async fn records_are_found_by_every_column(fresh: &Fresh) -> Checked 
         let expected: Vec<_> = expected.map(row).collect();
         assert_eq!(store.records(&query).await?, expected, "{query:?}");
     }
+    // Their leaves at once, in any order, in the tree or not yet.
+    let mut wanted: Vec<_> = entries.iter().rev().map(|entry| entry.id.clone()).collect();
+    wanted.insert(1, record_id("ev_none"));
+    let mut leaves: Vec<_> = entries
+        .iter()
+        .rev()
+        .map(|it| Some(it.leaf.clone()))
+        .collect();
+    leaves.insert(1, None);
+    assert_eq!(store.leaves_of(&wanted).await?, leaves);
+    assert!(store.leaves_of(&[]).await?.is_empty());
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! From an answer to the `data` of a reply. The answer stays text until a value is needed.
+//! From an answer to the `data` of a reply. The answer is parsed once, and once more only if a rule looks into its body (`fault`); what is
+//! handed on whole is checked as the text that it is.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +13,7 @@ use super::digits::{self, Digits};
 use super::send::{Answer, AnswerBody};
 use super::tool::HttpTool;
 use crate::manifest::{OnMismatch, ResponseFormat, ToolEntry};
-use crate::output::Output;
+use crate::output::{Output, Verdict};
 use crate::select::{Filter, FilterError};
 use crate::words::Say;
 
@@ -22,7 +23,8 @@ pub(crate) struct Reader {
     format: ResponseFormat,
     pointer: Option<String>,
     filter: Option<Filter>,
-    output: Option<Output>,
+    /// The declared schema, or the reason why it cannot be checked; `None` if there is none.
+    output: Option<Result<Output, String>>,
     on_mismatch: OnMismatch,
     /// True if evidence is required of each answer.
     is_proved: bool,
@@ -60,6 +62,7 @@ pub(crate) enum Unusable {
     Missing(String),
     Filtered(String),
     Mismatch(String),
+    Unchecked(String),
 }
 
 impl Reader {
@@ -69,7 +72,7 @@ impl Reader {
             format: own.format,
             pointer: own.data.filter(|pointer| !pointer.is_empty()),
             filter: own.select.as_deref().map(Filter::parse).transpose()?,
-            output: entry.output.as_ref().and_then(Output::of),
+            output: entry.output.as_ref().map(Output::of),
             on_mismatch: own.on_mismatch,
             is_proved: entry.evidence == Some(EvidenceRule::Required),
         })
@@ -90,7 +93,7 @@ impl Reader {
             AnswerBody::Whole(bytes) => std::str::from_utf8(bytes).ok(),
             AnswerBody::TooLarge => None,
         };
-        let text = text.filter(|_| self.hands_on_json(answer, chosen));
+        let text = text.filter(|_| self.hands_on_json(answer));
         let mut reply = self.finish(tool.whose(), value, text, chosen)?;
         let ttl = answer.headers.get("countersign-ttl-seconds");
         let ttl = ttl.and_then(|value| value.to_str().ok()?.trim().parse().ok());
@@ -99,8 +102,8 @@ impl Reader {
         Ok(reply)
     }
 
-    /// The reply that the value of an answer makes: the part that was asked for, checked against its schema. `text` is that of an
-    /// answer that is handed on whole.
+    /// The reply that the value of an answer makes: the part that the entry asks for, checked against its schema, and of that the part
+    /// that the model asks for. `text` is that of an answer that is handed on whole.
     pub(crate) fn finish(
         &self,
         whose: Whose<'_>,
@@ -108,32 +111,40 @@ impl Reader {
         text: Option<&str>,
         chosen: Option<&Filter>,
     ) -> Result<Reply, ToolError> {
-        let value = value.and_then(|value| self.project(value, chosen));
+        let value = value.and_then(|value| self.project(value));
+        let chosen = chosen.filter(|_| value.is_ok());
         let mut reply = match value {
             Ok(data) => Reply::from(data),
             Err(unusable) => unusable.told(whose)?,
         };
+        let amiss = match self.check(&reply.data, text) {
+            Verdict::Fits => None,
+            Verdict::Mismatch(why) => Some(("ANSWER_NOT_AS_DECLARED", Unusable::Mismatch(why))),
+            Verdict::Unchecked(why) => Some(("ANSWER_NOT_CHECKED", Unusable::Unchecked(why))),
+        };
+        if let Some((code, amiss)) = amiss {
+            match self.on_mismatch {
+                OnMismatch::Refuse if !whose.is_write => return Err(amiss.error(whose)),
+                OnMismatch::Warn | OnMismatch::Refuse => {
+                    let text = amiss.say(whose).to_string();
+                    reply.remarks.push((code.to_owned(), text));
+                }
+            }
+        }
+        // The model's filter makes something else on purpose.
+        if let Some(chosen) = chosen {
+            let told = match chosen.apply(&reply.data) {
+                Ok(data) => Reply::from(data),
+                Err(error) => Unusable::Filtered(error.to_string()).told(whose)?,
+            };
+            reply.data = told.data;
+            reply.remarks.extend(told.remarks);
+        }
         // What has to be proved has to be written the same by everybody, and nobody agrees on larger integers.
         if self.is_proved && write_large_integers_as_text(&mut reply.data) {
             let upstream = whose.upstream.to_owned();
             let text = Say::LargeIntegers { upstream }.to_string();
             reply.remarks.push(("INTEGER_AS_TEXT".to_owned(), text));
-        }
-        let checked = match (text, &self.output) {
-            (Some(text), Some(output)) => output.check_text(text),
-            (None, _) | (_, None) => self.check(&reply.data, chosen),
-        };
-        if let Err(why) = checked {
-            let mismatch = Unusable::Mismatch(why);
-            match self.on_mismatch {
-                OnMismatch::Refuse if !whose.is_write => return Err(mismatch.error(whose)),
-                OnMismatch::Warn | OnMismatch::Refuse => {
-                    let text = mismatch.say(whose).to_string();
-                    reply
-                        .remarks
-                        .push(("ANSWER_NOT_AS_DECLARED".to_owned(), text));
-                }
-            }
         }
         Ok(reply)
     }
@@ -191,29 +202,24 @@ impl Reader {
         }
     }
 
-    /// The part that was asked for.
-    pub(crate) fn project(
-        &self,
-        mut value: Value,
-        chosen: Option<&Filter>,
-    ) -> Result<Value, Unusable> {
+    /// The part that the entry asks for.
+    pub(crate) fn project(&self, mut value: Value) -> Result<Value, Unusable> {
         if let Some(pointer) = &self.pointer {
             let part = value.pointer_mut(pointer).map(Value::take);
             value = part.ok_or_else(|| Unusable::Missing(pointer.clone()))?;
         }
-        for filter in self.filter.iter().chain(chosen) {
+        if let Some(filter) = &self.filter {
             let filtered = filter.apply(&value);
             value = filtered.map_err(|error| Unusable::Filtered(error.to_string()))?;
         }
         Ok(value)
     }
 
-    /// True if the data is the JSON of the answer, as it is.
-    fn hands_on_json(&self, answer: &Answer, chosen: Option<&Filter>) -> bool {
+    /// True if the data is the JSON of the answer, as it is, unless the model asks for less.
+    fn hands_on_json(&self, answer: &Answer) -> bool {
         self.reads_json(answer)
             && self.pointer.is_none()
             && self.filter.is_none()
-            && chosen.is_none()
             && matches!(&answer.body, AnswerBody::Whole(bytes) if !bytes.trim_ascii().is_empty())
     }
 
@@ -226,11 +232,13 @@ impl Reader {
         }
     }
 
-    /// Checks data against the declared schema; a filter of the model's makes something else on purpose.
-    fn check(&self, data: &Value, chosen: Option<&Filter>) -> Result<(), String> {
-        match &self.output {
-            Some(output) if chosen.is_none() => output.check(data),
-            Some(_) | None => Ok(()),
+    /// Checks data, or the text that it was read from, against the declared schema.
+    fn check(&self, data: &Value, text: Option<&str>) -> Verdict {
+        match (&self.output, text) {
+            (None, _) => Verdict::Fits,
+            (Some(Err(why)), _) => Verdict::Unchecked(why.clone()),
+            (Some(Ok(output)), Some(text)) => output.check_text(text),
+            (Some(Ok(output)), None) => output.check(data),
         }
     }
 }
@@ -252,19 +260,15 @@ pub(crate) fn tell_digits(whose: Whose<'_>, digits: Digits, reply: &mut Reply) {
     }
 }
 
-/// Reads JSON. Integers that no number of a reply holds become texts with their digits.
+/// Reads JSON. Integers that no number of a reply holds become texts with their digits, before the text is parsed.
 fn json_of(bytes: &[u8]) -> Result<Read, Unusable> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|_| Unusable::NotJson)?;
-    let Ok(kept) = std::str::from_utf8(bytes).map(digits::kept) else {
-        return Ok(Read::from(value));
-    };
-    let digits = kept.digits;
-    let value = if digits.has_text {
-        serde_json::from_str(&kept.text).map_err(|_| Unusable::NotJson)?
-    } else {
-        value
-    };
-    Ok(Read { value, digits })
+    let text = std::str::from_utf8(bytes).map_err(|_| Unusable::NotJson)?;
+    let kept = digits::kept(text);
+    let value = serde_json::from_str(&kept.text).map_err(|_| Unusable::NotJson)?;
+    Ok(Read {
+        value,
+        digits: kept.digits,
+    })
 }
 
 /// Writes integers that no double holds as texts; true if there were any.
@@ -329,7 +333,9 @@ impl Unusable {
         let hint = match self {
             Self::TooLarge => Say::AskForLess,
             Self::Filtered(_) => Say::CorrectFilter,
-            Self::NotJson | Self::Missing(_) | Self::Mismatch(_) => Say::OperatorMends,
+            Self::NotJson | Self::Missing(_) | Self::Mismatch(_) | Self::Unchecked(_) => {
+                Say::OperatorMends
+            }
         };
         ToolError::from(body.hint(hint))
     }
@@ -348,6 +354,10 @@ impl Unusable {
             },
             Self::Filtered(why) => Say::FilterFailed { why: why.clone() },
             Self::Mismatch(why) => Say::NotAsDeclared {
+                upstream,
+                why: why.clone(),
+            },
+            Self::Unchecked(why) => Say::NotChecked {
                 upstream,
                 why: why.clone(),
             },

@@ -21,7 +21,7 @@ pub(crate) struct Digits {
 /// Fewest digits of a number that a double may not keep.
 const DIGITS_MIN: usize = 16;
 
-/// Writes valid JSON so that its integers keep their digits.
+/// Writes JSON so that its integers keep their digits. A text that is no JSON stays none.
 pub(crate) fn kept(json: &str) -> Kept<'_> {
     let mut kept = Kept {
         text: Cow::Borrowed(json),
@@ -47,7 +47,7 @@ pub(crate) fn kept(json: &str) -> Kept<'_> {
         let fits = || token.parse::<i64>().is_ok() || token.parse::<u64>().is_ok();
         if is_string {
             written.push_str(token);
-        } else if is_integer && !fits() {
+        } else if is_integer && !fits() && is_value(token, behind) {
             kept.digits.has_text = true;
             written.push('"');
             written.push_str(token);
@@ -63,6 +63,15 @@ pub(crate) fn kept(json: &str) -> Kept<'_> {
         kept.text = Cow::Owned(written);
     }
     kept
+}
+
+/// True if digits are an integer of JSON in the place of a value, so that a string could stand there too: in the place of a name only a
+/// string is JSON.
+fn is_value(token: &str, behind: &str) -> bool {
+    let digits = token.strip_prefix('-').unwrap_or(token);
+    let is_written_so =
+        digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    is_written_so && !behind.trim_ascii_start().starts_with(':')
 }
 
 /// True if digits and points stand so long in a row that some of a number could be lost. Only every 16th byte is looked at.
@@ -139,5 +148,26 @@ mod tests {
         same("[0.1234567890123456789]", true);
         same(r#"{"a": [1, 2, 3.5], "b": "2026-11-17T00:00:00Z"}"#, false);
         same("", false);
+    }
+
+    /// The digits are kept before the text is parsed, so a text that is no JSON must not become JSON.
+    #[test]
+    fn what_is_no_json_stays_none() {
+        for text in [
+            "{12345678901234567890123: 1}",
+            "{12345678901234567890123\n:1}",
+            "[0012345678901234567890123]",
+            "[12345678901234567890123-1]",
+            "[-12345678901234567890123-]",
+            "[12345678901234567890123+]",
+            "[--12345678901234567890123]",
+            "[12345678901234567890123 1]",
+            "12345678901234567890123a",
+            "\"a\"12345678901234567890123",
+        ] {
+            let made = kept(text);
+            let read = serde_json::from_str::<serde_json::Value>(&made.text);
+            assert!(read.is_err(), "{text} became {}", made.text);
+        }
     }
 }

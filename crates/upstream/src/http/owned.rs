@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 
 use super::plan::pointer;
 use crate::manifest::{
-    ArgumentEntry, Auth, Place, RequestEntry, ToolEntry, Upstream, default_place,
+    ArgumentEntry, Auth, Place, RequestEntry, ToolEntry, Upstream, Way, default_place,
 };
 use crate::words::Say;
 
@@ -39,7 +39,10 @@ impl Owned {
             owned.add_header(name, value);
         }
         let hidden = |(_, own): &(&String, &ArgumentEntry)| own.is_hidden();
-        for (name, own) in entry.arguments.iter().filter(hidden) {
+        for (key, own) in entry.arguments.iter().filter(hidden) {
+            let way = Way::of(key);
+            // Members inside an argument are kept apart where they are set.
+            let Some(name) = way.argument() else { continue };
             let place = own
                 .place
                 .unwrap_or_else(|| default_place(name, request, path));
@@ -149,6 +152,11 @@ pub(super) fn cookie_names(text: &str) -> impl Iterator<Item = &str> {
     let pairs = text.split([';', ',']);
     let names = pairs.map(|pair| pair.split('=').next().unwrap_or(pair).trim());
     names.filter(|name| !name.is_empty())
+}
+
+/// True if a service may read both as the name of one member.
+pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
+    meet(&compared(one), &compared(other))
 }
 
 /// A name in the form in which names are compared: services ignore case, and some read `tenant.id` as `tenant_id`.

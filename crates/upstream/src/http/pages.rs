@@ -98,8 +98,7 @@ impl Pages {
         if let Some(place) = whole.pointer_mut(&self.entry.items) {
             *place = Value::Array(items);
         }
-        let data = tool.reader.project(whole, chosen);
-        let mut reply = Reply::from(data.map_err(|unusable| unusable.error(tool.whose()))?);
+        let mut reply = tool.reader.finish(tool.whose(), Ok(whole), None, chosen)?;
         reply.remarks.extend(told.remarks);
         let pages = pages.to_string();
         let more = match (is_cut, goes_elsewhere) {

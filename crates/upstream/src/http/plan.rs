@@ -13,9 +13,10 @@ use super::owned::{Owned, Part, cookie_names};
 use super::style::{Writing, escape};
 use crate::declare::SELECT;
 use crate::manifest::{
-    ArgumentEntry, BodyFormat, CallMember, Method, Piece, Place, RequestEntry, Style, Template,
-    TemplateError, ToolEntry, Upstream, default_place,
+    ArgumentEntry, BodyFormat, Method, Piece, Place, RequestEntry, Style, Template, TemplateError,
+    ToolEntry, Upstream, Way, default_place,
 };
+use crate::preset::Presets;
 use crate::words::Say;
 
 /// A request template with the places of its arguments.
@@ -31,7 +32,9 @@ pub(crate) struct Plan {
     names: BTreeSet<String>,
     /// Names that only the operator writes.
     owned: Owned,
+    /// What is said of whole arguments, by their names.
     arguments: BTreeMap<String, ArgumentEntry>,
+    presets: Presets,
     /// The request as an entry has it, for the default places.
     request: RequestEntry,
     /// True if `select` is the gateway's own argument.
@@ -82,6 +85,7 @@ impl Plan {
             .arguments
             .values()
             .all(|own| *own == ArgumentEntry::default());
+        let is_bare = is_bare && plan.presets.is_empty();
         plan.is_verbatim = entry.request.is_none() && is_bare && !plan.chooses;
         Ok(plan)
     }
@@ -94,6 +98,10 @@ impl Plan {
             map.iter().map(pair).collect()
         };
         let names = path.names().map(str::to_owned).collect();
+        let arguments = entry.arguments.iter().filter_map(|(key, own)| {
+            let way = Way::of(key);
+            Some((way.argument()?.to_owned(), own.clone()))
+        });
         Ok(Self {
             method: request.method,
             owned: Owned::of(request, entry, &names),
@@ -104,7 +112,8 @@ impl Plan {
             format: request.body,
             content_type: request.content_type.clone(),
             accept: request.accept.clone(),
-            arguments: entry.arguments.clone(),
+            arguments: arguments.collect(),
+            presets: Presets::of(&entry.arguments),
             request: request.clone(),
             chooses: entry.response.as_ref().is_some_and(|it| it.select_by_model),
             is_verbatim: false,
@@ -291,27 +300,7 @@ impl Plan {
         if self.chooses {
             values.retain(|(name, _)| name != SELECT);
         }
-        for (name, own) in &self.arguments {
-            if !own.is_hidden() {
-                continue;
-            }
-            // The binder knows no such argument; a schema that takes any member would let it pass.
-            if values.iter().any(|(sent, _)| sent == name) {
-                let message = Say::HiddenArgument {
-                    argument: name.clone(),
-                };
-                return Err(ToolError::invalid(pointer(name), message).without_effect());
-            }
-            let preset = own.preset.as_ref().map(ToString::to_string);
-            let of_call = own.from_call.and_then(|member| of_call(ctx, member));
-            let of_call = of_call.map(|text| serde_json::Value::from(text).to_string());
-            let json = preset
-                .or(of_call)
-                .and_then(|text| RawValue::from_string(text).ok());
-            if let Some(json) = json {
-                values.push((name.clone(), json));
-            }
-        }
+        self.presets.fill(ctx, &mut values)?;
         Ok(values)
     }
 
@@ -396,19 +385,5 @@ pub(super) fn writing(own: Option<&ArgumentEntry>, usual: Style) -> Writing {
         style,
         explode: own.and_then(|own| own.explode).unwrap_or(style.explodes()),
         allow_reserved: own.is_some_and(|own| own.allow_reserved == Some(true)),
-    }
-}
-
-fn of_call(ctx: &CallContext, member: CallMember) -> Option<String> {
-    let request = ctx.request();
-    match member {
-        CallMember::UserId => Some(request.user_id.clone()),
-        CallMember::ActorId => Some(request.actor.id.clone()),
-        CallMember::RequestId => Some(request.request_id.to_string()),
-        CallMember::SessionId => request.session_id.clone(),
-        CallMember::Locale => request.locale.clone(),
-        CallMember::Currency => request.currency.clone(),
-        CallMember::Timezone => request.timezone.clone(),
-        CallMember::IdempotencyKey => ctx.downstream_key().map(str::to_owned),
     }
 }

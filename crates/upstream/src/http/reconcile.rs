@@ -162,6 +162,6 @@ pub(crate) fn found_in(mut body: Value, found: &str, reader: &Reader) -> Reconci
 
 /// Returns the answer that the call would have given. If the projection does not fit the look-up, the whole look-up is returned.
 fn happened(reader: &Reader, data: Value) -> Reconciled<Reply> {
-    let told = reader.project(data.clone(), None).unwrap_or(data);
+    let told = reader.project(data.clone()).unwrap_or(data);
     Reconciled::Happened(Reply::from(told))
 }

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::auth::Credentials;
+use super::backoff;
 use super::breaker::Pass;
 use super::fault::{self, Failure, Faults};
 use super::guard::Refused;
@@ -154,13 +155,7 @@ impl Service {
     /// The wait before the next attempt; `None` if there is no time or no budget for one.
     fn backoff(&self, ctx: &CallContext, attempt: u32, asked: Duration) -> Option<Duration> {
         let retries = &self.entry.retries;
-        let mean = retries
-            .backoff_ms
-            .saturating_mul(1 << (attempt - 1).min(16));
-        let mean = mean.min(retries.backoff_max_ms);
-        // Between half and one and a half of the mean, so that callers do not come back together.
-        let wait = mean / 2 + mean.saturating_mul(jitter(ctx)) / 1_000;
-        let wait = Duration::from_millis(wait).max(asked);
+        let wait = backoff::wait(retries, attempt, &ctx.new_id("")).max(asked);
         let most = Duration::from_millis(retries.backoff_max_ms.saturating_mul(2));
         (wait <= most && wait < ctx.remaining() && self.budget.take()).then_some(wait)
     }
@@ -428,14 +423,6 @@ fn busy_for(answer: &Answer) -> Option<Duration> {
         502 | 504 => Some(Duration::ZERO),
         _ => None,
     }
-}
-
-/// A number below a thousand that differs each time.
-fn jitter(ctx: &CallContext) -> u64 {
-    let random = ctx.new_id("");
-    random
-        .bytes()
-        .fold(0_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1_000)
 }
 
 /// Maps an error of the client to a failure.

@@ -92,7 +92,27 @@ pub(super) fn manifest(manifest: &Manifest, is_built_in: &dyn Fn(&str) -> bool) 
         service::check(upstream, &mut place);
     }
     entries(manifest, is_built_in, &mut root);
+    for complaint in &mut found {
+        at_its_entry(manifest, complaint);
+    }
     found
+}
+
+/// Moves a mistake of an argument to the entry that speaks of the argument: the tool is checked with all of its entries joined.
+fn at_its_entry(manifest: &Manifest, complaint: &mut Complaint) {
+    let [_, Step::Item(at), Step::Key(table), Step::Key(key), ..] = complaint.at.as_slice() else {
+        return;
+    };
+    let Some(entry) = manifest.tool.get(*at).filter(|_| table == "arguments") else {
+        return;
+    };
+    let says = |own: &ToolEntry| own.name == entry.name && own.arguments.contains_key(key);
+    if !says(entry)
+        && let Some(other) = manifest.tool.iter().position(says)
+        && let Some(step) = complaint.at.get_mut(1)
+    {
+        *step = Step::Item(other);
+    }
 }
 
 /// The mistakes in the request of one tool and in the places of its arguments.

@@ -55,7 +55,10 @@ pub struct ToolEntry {
     /// Parameters, for a tool that is declared without JSON Schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Vec<ParameterEntry>>,
-    /// Place of each argument in the request, and what is said of it on top of its schema.
+    /// Place of each argument in the request, and what is said of it on top of its schema. A key that starts with `/` is a JSON pointer to
+    /// a member inside an argument, such as `"/body/ssn"`; `*` in it stands for every item of a list, as in `"/lines/*/note"`. What such
+    /// an entry says is about that member only: its kind, sensitivity, leniency, description, whether it is preset or hidden. Objects on
+    /// the way to a preset member are made if the call leaves them out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, ArgumentEntry>,
     /// Examples of whole calls, as a model should write them.
@@ -84,6 +87,10 @@ pub struct ToolEntry {
     /// Change that a call makes to what was there before: the hints `destructiveHint` and `idempotentHint` of MCP follow from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
+    /// False if a call reaches nothing beyond the upstream's own data: the hint `openWorldHint` of MCP. The default is true for a call that
+    /// changes something, else false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
     /// `required` if the reply waits for its evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceRule>,
@@ -273,10 +280,12 @@ pub enum ResponseFormat {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnMismatch {
-    /// The answer is handed on with the warning `ANSWER_NOT_AS_DECLARED`.
+    /// The answer is handed on with the warning `ANSWER_NOT_AS_DECLARED`, or `ANSWER_NOT_CHECKED` if it cannot be checked: it is larger
+    /// than 512 KiB, or the schema has a keyword that is not supported.
     #[default]
     Warn,
-    /// A read fails with `UPSTREAM_ERROR`. A call that changed something is handed on with the warning, because it happened.
+    /// A read fails with `UPSTREAM_ERROR`, also if its answer cannot be checked. A call that changed something is handed on with the
+    /// warning, because it happened.
     Refuse,
 }
 
@@ -488,6 +497,7 @@ impl ToolEntry {
             reconcile,
             effect,
             change,
+            open_world,
             evidence,
             ttl_seconds,
             confirm,

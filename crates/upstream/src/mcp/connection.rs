@@ -33,6 +33,7 @@ use super::definition::Definition;
 use super::server::Approved;
 use super::talk::{self, Talks};
 use super::trouble::Trouble;
+use super::watches::Watches;
 use super::wire::Wire;
 use crate::manifest::Secret;
 use crate::scrub;
@@ -55,6 +56,9 @@ pub(super) struct Connection {
     used: Mutex<Instant>,
     /// Digests of the definitions that a child has listed over this connection, by name.
     listed: Mutex<BTreeMap<String, Digest>>,
+    /// Told when a resource has changed.
+    pub(super) updates: Option<Updates>,
+    pub(super) watches: Watches,
 }
 
 /// The caller's side of a connection.
@@ -211,6 +215,8 @@ impl Connection {
             sinks: client.sinks,
             talks: client.talks,
             secrets: client.secrets,
+            updates: client.updates,
+            watches: Watches::default(),
             line,
             wire,
             alone: None,
@@ -230,7 +236,7 @@ impl Connection {
         }
     }
 
-    fn is_of_newest_era(&self) -> bool {
+    pub(super) fn is_of_newest_era(&self) -> bool {
         let info = self.peer.peer_info();
         info.is_some_and(|own| !own.protocol_version.has_initialize())
     }

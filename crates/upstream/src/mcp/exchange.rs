@@ -11,6 +11,7 @@ use super::reach::NoConnection;
 use super::server::{Approved, Server};
 use super::trouble::Trouble;
 use crate::http::auth::Credentials;
+use crate::http::backoff;
 use crate::http::breaker::Pass;
 
 /// A call, with its parameters.
@@ -74,7 +75,7 @@ impl Server {
                 continue;
             }
             let may_repeat = trouble.was_not_carried_out() || sending.is_repeatable;
-            let wait = self.backoff(attempt);
+            let wait = backoff::wait(&self.entry.retries, attempt, &ctx.new_id(""));
             let has_time = attempt < self.entry.retries.attempts_max && wait < ctx.remaining();
             if !(may_repeat && trouble.is_transport() && has_time) {
                 return Err(fault::told(&trouble, self.name(), &sent.secrets));
@@ -85,14 +86,6 @@ impl Server {
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
-    }
-
-    fn backoff(&self, attempt: u32) -> Duration {
-        let retries = &self.entry.retries;
-        let wait = retries
-            .backoff_ms
-            .saturating_mul(1 << (attempt - 1).min(16));
-        Duration::from_millis(wait.min(retries.backoff_max_ms))
     }
 
     /// Makes one attempt, and reports its outcome to the breaker.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use countersign::{BoxFuture, Catalog};
 use countersign_contract::Digest;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
 use super::connection::Changes;
@@ -163,8 +163,14 @@ impl Follower {
                 return;
             }
         }
-        // A folder that cannot be written keeps nothing beyond this run.
-        let is_kept = Pins::approve(&self.folder, server.name(), pin.clone()).is_ok();
-        server.put_in_force(pin, is_kept);
+        let (folder, name, seen) = (self.folder.clone(), server.name().to_owned(), pin.clone());
+        // Another writer may have the lock of the file.
+        let kept = spawn_blocking(move || Pins::approve_first(&folder, &name, seen)).await;
+        let kept = kept.ok().and_then(Result::ok);
+        match kept.and_then(|mut pins| pins.upstreams.remove(server.name())) {
+            Some(kept) => server.put_in_force(kept, true),
+            // A folder that cannot be written keeps nothing beyond this run.
+            None => server.put_in_force(pin, false),
+        }
     }
 }

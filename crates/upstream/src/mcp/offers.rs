@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::BoxFuture;
 use countersign::dialogue::{Dialogue, Left};
 use countersign::offer::{Asked, Known, Listed, Offers, Probe, Refused, Request};
-use countersign::{BoxFuture, CallContext};
+use countersign_contract::ErrorBody;
 use rmcp::model::{
     ClientRequest, JsonObject, ListPromptsRequest, ListResourceTemplatesRequest,
     ListResourcesRequest, MetaObject, PaginatedRequestParams, RequestMetaObject, ServerResult,
@@ -147,17 +148,22 @@ impl Connection {
                 if let Some(dialogue) = dialogue {
                     leave_refusal(&error, dialogue, &self.secrets());
                 }
-                Err(match error {
-                    ServiceError::McpError(error) => Refused::Protocol {
-                        code: error.code.0,
-                        message: scrub::text(&error.message, &self.secrets()),
-                        data: error.data.map(|own| self.clean(own)),
-                    },
-                    other => {
-                        let trouble = Trouble::from(other).without(&self.secrets());
-                        Refused::Away(fault::words(&trouble))
-                    }
-                })
+                Err(self.refused(error))
+            }
+        }
+    }
+
+    /// The reason why there is no answer, without the secrets that the server knows from us.
+    pub(super) fn refused(&self, error: ServiceError) -> Refused {
+        match error {
+            ServiceError::McpError(error) => Refused::Protocol {
+                code: error.code.0,
+                message: scrub::text(&error.message, &self.secrets()),
+                data: error.data.map(|own| self.clean(own)),
+            },
+            other => {
+                let trouble = Trouble::from(other).without(&self.secrets());
+                Refused::Away(fault::words(&trouble))
             }
         }
     }
@@ -203,20 +209,32 @@ impl Server {
     }
 
     async fn pass(&self, request: &Request<'_>, params: Value) -> Result<Value, Refused> {
-        let ctx = CallContext::standalone(request.principal, "{}");
         let limit = Duration::from_millis(self.entry.timeouts.attempt_ms);
         let passed = async {
             let opened = self
-                .connection_with(&ctx, request.dialogue.as_deref())
+                .connection_with(request.context, request.dialogue.as_deref())
                 .await;
             let (connection, _) = opened.map_err(|error| match error {
-                NoConnection::Told(error) => Refused::Away(error.body().message.to_string()),
+                // Usually the user has no credential for the server; another try does not help.
+                NoConnection::Told(error) => Refused::Protocol {
+                    code: -32_603,
+                    message: told(error.body()),
+                    data: None,
+                },
                 NoConnection::Trouble(trouble) => Refused::Away(fault::words(&trouble)),
             })?;
             let dialogue = request.dialogue.as_ref();
-            connection
-                .pass(method(request.asked), params, dialogue)
-                .await
+            let uri = params.get("uri").and_then(Value::as_str);
+            match (request.asked, uri) {
+                (Asked::Subscribe, Some(uri)) if connection.is_of_newest_era() => {
+                    connection.watch(uri).await
+                }
+                (Asked::Unsubscribe, Some(uri)) if connection.is_of_newest_era() => {
+                    connection.unwatch(uri);
+                    Ok(json!({}))
+                }
+                (asked, _) => connection.pass(method(asked), params, dialogue).await,
+            }
         };
         let late = |_| Refused::Away("it did not answer in time".to_owned());
         let mut answer = timeout(limit, passed).await.map_err(late)??;
@@ -229,6 +247,14 @@ impl Server {
             }
         }
         Ok(answer)
+    }
+}
+
+/// The message of an error, with its hint.
+fn told(body: &ErrorBody) -> String {
+    match &body.details.hint {
+        Some(hint) => format!("{}; {hint}", body.message),
+        None => body.message.to_string(),
     }
 }
 

@@ -4,7 +4,9 @@
 mod difference;
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use countersign_contract::Digest;
@@ -118,30 +120,91 @@ impl Pins {
         Ok(pins)
     }
 
-    /// Approves the definitions of one server: the file is read again, changed and put in its place at once, so that no other
-    /// approval is lost.
+    /// Approves the definitions of one server. The file is locked, read again, changed and put in its place at once, so that no approval
+    /// of another thread or process is lost. It waits for those that have the lock.
     pub fn approve(folder: &Path, upstream: &str, pin: Pin) -> Result<Self, PinsError> {
-        let mut pins = Self::read(folder)?;
-        pins.upstreams.insert(upstream.to_owned(), pin);
-        let path = folder.join(FILE);
-        let written = pins.write(folder);
+        Self::change(folder, |pins| {
+            pins.upstreams.insert(upstream.to_owned(), pin);
+        })
+    }
+
+    /// Approves the first definitions of a server. An approval that the file has already stays in force.
+    pub fn approve_first(folder: &Path, upstream: &str, pin: Pin) -> Result<Self, PinsError> {
+        Self::change(folder, |pins| {
+            pins.upstreams.entry(upstream.to_owned()).or_insert(pin);
+        })
+    }
+
+    fn change(folder: &Path, change: impl FnOnce(&mut Self)) -> Result<Self, PinsError> {
         let failed = |source| PinsError::Io {
-            path,
+            path: folder.join(FILE),
             what: "written",
             source,
         };
-        written.map_err(failed)?;
+        let next = Next::lock(folder).map_err(failed)?;
+        let mut pins = Self::read(folder)?;
+        change(&mut pins);
+        let mut text = serde_json::to_string_pretty(&pins).map_err(|error| failed(error.into()))?;
+        text.push('\n');
+        next.put_in_place(&text).map_err(failed)?;
         Ok(pins)
     }
+}
 
-    fn write(&self, folder: &Path) -> io::Result<()> {
-        let mut text = serde_json::to_string_pretty(self)?;
-        text.push('\n');
-        let own = folder.join(format!(".{FILE}.{}", std::process::id()));
-        let mut file = std::fs::File::create(&own)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(own, folder.join(FILE))
+/// The next version of the file, locked. It is the lock and the new content in one, so that nothing stays beside the configuration: it is
+/// renamed to the file, or removed.
+struct Next<'a> {
+    folder: &'a Path,
+    path: PathBuf,
+    file: File,
+}
+
+impl<'a> Next<'a> {
+    /// Waits until no other writer has the lock. It ends with the process in any case.
+    fn lock(folder: &'a Path) -> io::Result<Self> {
+        let path = folder.join(format!(".{FILE}.next"));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        loop {
+            let file = options.open(&path)?;
+            file.lock()?;
+            // Another writer may have renamed or removed it before the lock was free: then the name is that of another file, or of none.
+            if is_named(&file, &path)? {
+                return Ok(Self { folder, path, file });
+            }
+        }
+    }
+
+    /// Replaces the file by this text, durably.
+    fn put_in_place(mut self, text: &str) -> io::Result<()> {
+        // A process that was killed may have left something in it.
+        self.file.set_len(0)?;
+        self.file.write_all(text.as_bytes())?;
+        self.file.sync_all()?;
+        std::fs::rename(&self.path, self.folder.join(FILE))?;
+        // A name in a folder is durable when the folder is. The current one may have no name.
+        let is_here = self.folder.as_os_str().is_empty();
+        let folder = if is_here { Path::new(".") } else { self.folder };
+        File::open(folder)?.sync_all()
+    }
+}
+
+impl Drop for Next<'_> {
+    fn drop(&mut self) {
+        // Only the holder of the lock removes it; after the renaming the name may be that of another writer's file.
+        if is_named(&self.file, &self.path).unwrap_or(false) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// True if the path is that of this open file.
+fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let own = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (own.dev(), own.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -175,5 +238,70 @@ mod tests {
         std::fs::write(&path, "{").unwrap();
         let error = Pins::read(folder.path()).unwrap_err();
         assert!(matches!(error, PinsError::Syntax { .. }), "{error}");
+    }
+
+    /// Names the folder in which this program, started once more, approves servers.
+    const FOLDER: &str = "COUNTERSIGN_TEST_PINS";
+
+    /// Approvals of several threads and processes at once are all kept, and nothing else is left in the folder.
+    #[test]
+    fn no_approval_is_lost_to_another() {
+        const THREADS: usize = 4;
+        const EACH: usize = 5;
+        let approve = |folder: &Path, process: &str| {
+            std::thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    scope.spawn(move || {
+                        for turn in 0..EACH {
+                            let name = format!("{process}-{thread}-{turn}");
+                            Pins::approve(folder, &name, Pin::of([definition("a")])).unwrap();
+                        }
+                    });
+                }
+            });
+        };
+        if let Some(folder) = std::env::var_os(FOLDER) {
+            return approve(Path::new(&folder), &std::process::id().to_string());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let start = |_| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "mcp::pins::tests::no_approval_is_lost_to_another",
+                ])
+                .env(FOLDER, folder.path())
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        let others: Vec<_> = (0..3).map(start).collect();
+        approve(folder.path(), "this");
+        for mut other in others {
+            assert!(other.wait().unwrap().success());
+        }
+        let pins = Pins::read(folder.path()).unwrap();
+        assert_eq!(pins.upstreams.len(), 4 * THREADS * EACH);
+        let left = std::fs::read_dir(folder.path()).unwrap();
+        let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left, [FILE]);
+    }
+
+    /// A first list does not replace what an operator has approved in the meantime, and a file that cannot be read is left as it is.
+    #[test]
+    fn a_first_list_replaces_no_approval() {
+        let folder = tempfile::tempdir().unwrap();
+        let (seen, approved) = (Pin::of([definition("a")]), Pin::of([definition("b")]));
+        Pins::approve(folder.path(), "fs", approved.clone()).unwrap();
+        let pins = Pins::approve_first(folder.path(), "fs", seen.clone()).unwrap();
+        assert_eq!(pins.upstreams.get("fs"), Some(&approved));
+        let pins = Pins::approve_first(folder.path(), "crm", seen.clone()).unwrap();
+        assert_eq!(pins.upstreams.get("crm"), Some(&seen));
+
+        std::fs::write(folder.path().join(FILE), "{").unwrap();
+        let error = Pins::approve(folder.path(), "fs", seen).unwrap_err();
+        assert!(matches!(error, PinsError::Syntax { .. }), "{error}");
+        let left = std::fs::read_dir(folder.path()).unwrap();
+        assert_eq!(left.count(), 1, "what was to be written is removed");
     }
 }

@@ -9,6 +9,7 @@ use super::answer::text_of;
 use super::definition::tool_name;
 use super::pins::Pin;
 use super::server::Approved;
+use crate::declare;
 use crate::http::answer::Reader;
 use crate::http::reconcile::{KEY, found_in};
 use crate::http::tool::ToolFault;
@@ -68,10 +69,9 @@ impl Lookup {
                 upstream.name
             ))
         })?;
-        let properties = entry.input.as_ref().and_then(|own| own.get("properties"));
+        let declared = declare::argument_names(entry);
         let is_known = |name: &str| {
-            let is_declared = properties.is_some_and(|own| own.get(name).is_some());
-            name == KEY || is_declared || entry.arguments.contains_key(name)
+            name == KEY || declared.contains(name) || entry.arguments.contains_key(name)
         };
         let mut written = Vec::new();
         for (name, value) in arguments {

@@ -35,6 +35,10 @@ pub(crate) struct Arguments {
     pub(crate) body: Option<BodyFormat>,
     /// True if optional members were left out.
     pub(crate) is_cut: bool,
+    /// True if a closed part of an `allOf` was joined with others.
+    pub(crate) is_opened: bool,
+    /// True if choices are not of their declared type.
+    pub(crate) is_untyped: bool,
 }
 
 /// Makes the arguments of an operation.
@@ -54,7 +58,7 @@ pub(crate) fn of<'d>(
                 wire: (*name).to_owned(),
                 place: Place::Path,
                 is_required: true,
-                schema: json!({ "type": "string" }),
+                schema: json!({ "type": "string", "minLength": 1 }),
                 entry: ArgumentEntry::default(),
             });
         }
@@ -64,10 +68,13 @@ pub(crate) fn of<'d>(
         Ok(all)
     };
     let (all, converter) = schema::within_bounds(document, convert)?;
-    let is_cut = converter.is_cut;
+    let (is_cut, is_opened) = (converter.is_cut, converter.is_opened);
+    let is_untyped = converter.is_untyped;
     let mut made = named(all, body);
     schema::inlined(&mut made.input, &converter.definitions());
     made.is_cut = is_cut;
+    made.is_opened = is_opened;
+    made.is_untyped = is_untyped;
     Ok(made)
 }
 
@@ -96,13 +103,41 @@ fn of_parameter<'d>(
             schema.insert("description".to_owned(), told.into());
         }
     }
+    let place = parameter.entry.place.unwrap_or(Place::Query);
+    // Of an empty list or object nothing is sent.
+    let is_container = !is_of_type(&schema, "string");
+    let is_needed = parameter.is_required && is_container && parameter.entry.as_json != Some(true);
+    if place == Place::Path || is_needed {
+        fill(&mut schema);
+    }
     Ok(Argument {
         wire: parameter.name.to_owned(),
-        place: parameter.entry.place.unwrap_or(Place::Query),
+        place,
         is_required: parameter.is_required,
         schema,
         entry: parameter.entry.clone(),
     })
+}
+
+fn is_of_type(schema: &Value, name: &str) -> bool {
+    schema.get("type").is_some_and(|own| own == name)
+}
+
+/// Says of a value that it is not empty: the path would be another one, or the parameter would be missing.
+fn fill(schema: &mut Value) {
+    let Some(schema) = schema.as_object_mut() else {
+        return;
+    };
+    let keyword = match schema.get("type").and_then(Value::as_str) {
+        Some("array") => "minItems",
+        Some("object") => "minProperties",
+        // These say more of a text.
+        Some("string") if !schema.contains_key("enum") && !schema.contains_key("format") => {
+            "minLength"
+        }
+        Some(_) | None => return,
+    };
+    schema.entry(keyword).or_insert_with(|| 1.into());
 }
 
 /// Puts a description in front of the schema's own words about default and example.

@@ -19,7 +19,10 @@ pub(crate) fn accepted(
     notes: &mut Vec<String>,
 ) -> Result<(), Reason> {
     if let Some(input) = &mut entry.input {
-        drop_patterns(input, unchecked);
+        let mut dropped = BTreeSet::new();
+        drop_patterns(input, unchecked, &mut dropped);
+        let dropped = dropped.into_iter();
+        notes.extend(dropped.map(|pattern| format!("the pattern {pattern:?} is not checked")));
     }
     for _ in 0..LOOSENINGS_MAX {
         let spec = match declare::spec_of(entry) {
@@ -139,12 +142,17 @@ fn pointed<'s>(schema: &'s mut Map<String, Value>, pointer: &str) -> Option<&'s 
 }
 
 /// Takes out patterns that cannot be checked.
-fn drop_patterns(schema: &mut Map<String, Value>, unchecked: &BTreeSet<String>) {
+fn drop_patterns(
+    schema: &mut Map<String, Value>,
+    unchecked: &BTreeSet<String>,
+    dropped: &mut BTreeSet<String>,
+) {
     if unchecked.is_empty() {
         return;
     }
-    let is_unchecked = |it: &Value| it.as_str().is_some_and(|it| unchecked.contains(it));
-    if schema.get("pattern").is_some_and(is_unchecked) {
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    if let Some(pattern) = pattern.filter(|own| unchecked.contains(*own)) {
+        dropped.insert(pattern.to_owned());
         schema.remove("pattern");
     }
     let lists = schema.values_mut().filter_map(|it| match it {
@@ -154,9 +162,9 @@ fn drop_patterns(schema: &mut Map<String, Value>, unchecked: &BTreeSet<String>) 
         }
     });
     for item in lists.flatten().filter_map(Value::as_object_mut) {
-        drop_patterns(item, unchecked);
+        drop_patterns(item, unchecked, dropped);
     }
     for member in schema.values_mut().filter_map(Value::as_object_mut) {
-        drop_patterns(member, unchecked);
+        drop_patterns(member, unchecked, dropped);
     }
 }

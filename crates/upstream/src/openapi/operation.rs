@@ -96,6 +96,15 @@ impl<'d> Surroundings<'d> {
         if arguments.is_cut {
             notes.push("the arguments are large: optional members deep inside are not declared, but may be sent".to_owned());
         }
+        if arguments.is_opened {
+            notes.push("a part of an allOf allows no other members, which is not checked for that part alone: the members of the other parts may be sent".to_owned());
+        }
+        if arguments.is_untyped {
+            notes.push(
+                "choices are not of the type that is declared for them: the type is not checked"
+                    .to_owned(),
+            );
+        }
         let mut entry = ToolEntry::named(name);
         entry.upstream = Some(upstream.to_owned());
         let (title, description) = described(operation);

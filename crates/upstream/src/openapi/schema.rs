@@ -58,6 +58,10 @@ pub(crate) struct Converter<'d> {
     nesting: usize,
     /// True if optional members were left out.
     pub(crate) is_cut: bool,
+    /// True if a closed part of an `allOf` was joined with others, whose members it would forbid.
+    pub(crate) is_opened: bool,
+    /// True if no choice of a schema is of its declared type.
+    pub(crate) is_untyped: bool,
 }
 
 struct Target {
@@ -81,6 +85,8 @@ pub(crate) fn within_bounds<'d, T>(
             parts: 0,
             nesting: 0,
             is_cut: false,
+            is_opened: false,
+            is_untyped: false,
         };
         let done = convert(&mut converter).and_then(|made| {
             converter.finish()?;
@@ -217,14 +223,22 @@ impl<'d> Converter<'d> {
             let before = self.in_place.len();
             let part = self.part(part, &mut all, depth)?;
             if let Some(part) = part {
-                merge::into(&mut all, part);
+                self.join(&mut all, part);
             }
             self.in_place.truncate(before);
         }
         let own = self.plain(node, depth, false)?;
-        merge::into(&mut all, own);
+        self.join(&mut all, own);
         keywords::tidy_required(&mut all);
         Ok(all)
+    }
+
+    /// Joins a part into the ones before it. A closed part is closed together with the others.
+    fn join(&mut self, all: &mut Map<String, Value>, part: Map<String, Value>) {
+        let is_closed = |it: &Map<_, _>| it.get("additionalProperties") == Some(&json!(false));
+        let declares = |it: &Map<_, _>| it.contains_key("properties");
+        self.is_opened |= is_closed(all) && declares(&part) || is_closed(&part) && declares(all);
+        merge::into(all, part);
     }
 
     /// A part of an `allOf`. One that is being converted already says nothing more.
@@ -252,7 +266,7 @@ impl<'d> Converter<'d> {
             let inner = self.part(inner, all, depth);
             self.nesting -= 1;
             if let Some(inner) = inner? {
-                merge::into(all, inner);
+                self.join(all, inner);
             }
             self.in_place.truncate(before);
         }

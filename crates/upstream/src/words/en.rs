@@ -6,6 +6,7 @@ countersign_contract::messages! {
         // Arguments.
         HiddenArgument { argument } => "the argument {argument:?} is set by the operator and cannot be sent",
         OwnedName { argument, name } => "the argument {argument:?} would send {name:?}, which is set by the operator and cannot be sent",
+        NotAnObject { argument, name } => "the value at {argument:?} has to be an object, because the operator sets {name:?} in it",
         LeaveOut { name } => "leave {name:?} out, and send the call again",
         NotInPath { argument } => "the argument {argument:?} is part of the path: it cannot be missing or empty, or have a segment \".\" or \"..\"",
         NotInHeader { argument } => "the argument {argument:?} is sent as a header and cannot have line breaks, control characters or spaces around it",
@@ -46,6 +47,7 @@ countersign_contract::messages! {
         FilterFailed { why } => "the filter does not fit the answer: {why}",
         CorrectFilter => "correct the filter, or leave it out",
         NotAsDeclared { upstream, why } => "the answer of the upstream {upstream} is not as declared: {why}",
+        NotChecked { upstream, why } => "the answer of the upstream {upstream} was not checked against its declared schema: {why}",
         LargeIntegers { upstream } => "integers in the answer of the upstream {upstream} that are too large for a number are written as strings",
         Rounded { upstream } => "numbers of the answer of the upstream {upstream} have more digits than a double keeps, and are rounded",
         MorePages { pages } => "there are more results: the limit of {pages} pages was reached",

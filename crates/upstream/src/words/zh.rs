@@ -7,6 +7,7 @@ countersign_contract::translation! {
         // Arguments.
         HiddenArgument { argument } => "参数 {argument:?} 由运维人员设定，不能发送",
         OwnedName { argument, name } => "参数 {argument:?} 会发送 {name:?}，而它由运维人员设定，不能发送",
+        NotAnObject { argument, name } => "{argument:?} 处的值必须是对象，因为运维人员在其中设定 {name:?}",
         LeaveOut { name } => "去掉 {name:?} 后再次调用",
         NotInPath { argument } => "参数 {argument:?} 是路径的一部分：不能缺少或为空，也不能含有 \".\" 或 \"..\" 这样的路径段",
         NotInHeader { argument } => "参数 {argument:?} 作为请求头发送，不能有换行、控制字符，首尾也不能有空格",
@@ -47,6 +48,7 @@ countersign_contract::translation! {
         FilterFailed { why } => "过滤器不适合该回答：{why}",
         CorrectFilter => "请更正过滤器，或不使用它",
         NotAsDeclared { upstream, why } => "上游 {upstream} 的回答与声明不符：{why}",
+        NotChecked { upstream, why } => "上游 {upstream} 的回答没有按其声明的模式检查：{why}",
         LargeIntegers { upstream } => "上游 {upstream} 的应答中超出双精度范围的整数已写成文本",
         Rounded { upstream } => "上游 {upstream} 的回答中有些数字的位数超出双精度浮点数，已被舍入",
         MorePages { pages } => "还有更多：已取 {pages} 页，达到上限",

@@ -221,3 +221,124 @@ async fn digits_of_an_answer_are_kept() {
     ok {"at":20261117000000,"price":0.1} 
     "#);
 }
+
+/// B17: an answer that cannot be checked against its declared schema gets a warning, and is refused wherever a mismatch is.
+#[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table of answers")]
+async fn an_answer_that_is_not_checked_is_told() {
+    let service = Service::start(|seen, _| match seen.target.rsplit('/').next().unwrap() {
+        "large" => answer(
+            200,
+            &format!(r#"{{"id": 1, "more": "{}"}}"#, "x".repeat(600 << 10)),
+        ),
+        // Larger than arguments may be, and smaller than what is checked.
+        "middle" => answer(
+            200,
+            &format!(r#"{{"id": 1, "more": "{}"}}"#, "x".repeat(400 << 10)),
+        ),
+        "wrong" => answer(200, r#"{"id": "seven"}"#),
+        _ => answer(200, r#"{"id": 1}"#),
+    })
+    .await;
+    let checkable = r##"{ "$ref" = "#/$defs/Thing", "$defs" = { Thing = { type = "object", properties = { id = { type = "integer" } } } } }"##;
+    let uncheckable = r#"{ type = "object", properties = { id = { unevaluatedItems = false } } }"#;
+    let mut tools = String::new();
+    for (schema, output) in [("checkable", checkable), ("uncheckable", uncheckable)] {
+        for (rule, method) in [("warn", "GET"), ("refuse", "GET"), ("refuse", "POST")] {
+            let name = format!("svc.{schema}_{rule}_{}", method.to_lowercase());
+            tools.push_str(&format!(
+                r#"
+                [[tool]]
+                name = "{name}"
+                upstream = "svc"
+                description = "x"
+                request = {{ method = "{method}", path = "/{{id}}" }}
+                parameters = [{{ name = "id" }}]
+                response = {{ on_mismatch = "{rule}", select_by_model = true }}
+                output = {output}
+                "#
+            ));
+        }
+    }
+    let world = World::new(&service, "", &tools);
+    let mut lines = Vec::new();
+    for schema in ["checkable", "uncheckable"] {
+        for tool in ["warn_get", "refuse_get", "refuse_post"] {
+            for (id, select) in [
+                ("fine", ""),
+                ("middle", r#", "select": ".id""#),
+                ("large", r#", "select": ".id""#),
+                ("wrong", r#", "select": ".id""#),
+            ] {
+                let arguments = format!(r#"{{"id": "{id}"{select}}}"#);
+                let reply = world
+                    .call(&format!("svc.{schema}_{tool}"), &arguments)
+                    .await;
+                lines.push(format!("{schema} {tool} {id}: {}", told(&reply)));
+            }
+        }
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    checkable warn_get fine: ok {"id":1} 
+    checkable warn_get middle: ok 1 
+    checkable warn_get large: ok 1 ANSWER_NOT_CHECKED
+    checkable warn_get wrong: ok "seven" ANSWER_NOT_AS_DECLARED
+    checkable refuse_get fine: ok {"id":1} 
+    checkable refuse_get middle: ok 1 
+    checkable refuse_get large: UPSTREAM_ERROR: the answer of the upstream svc was not checked against its declared schema: it has more than 524288 bytes [final  ]
+    checkable refuse_get wrong: UPSTREAM_ERROR: the answer of the upstream svc is not as declared: TYPE_MISMATCH at "/id" [final  ]
+    checkable refuse_post fine: ok {"id":1} 
+    checkable refuse_post middle: ok 1 
+    checkable refuse_post large: ok 1 ANSWER_NOT_CHECKED
+    checkable refuse_post wrong: ok "seven" ANSWER_NOT_AS_DECLARED
+    uncheckable warn_get fine: ok {"id":1} ANSWER_NOT_CHECKED
+    uncheckable warn_get middle: ok 1 ANSWER_NOT_CHECKED
+    uncheckable warn_get large: ok 1 ANSWER_NOT_CHECKED
+    uncheckable warn_get wrong: ok "seven" ANSWER_NOT_CHECKED
+    uncheckable refuse_get fine: UPSTREAM_ERROR: the answer of the upstream svc was not checked against its declared schema: the schema cannot be used at "/properties/id": unevaluatedItems is not supported; write the schema without it [final  ]
+    uncheckable refuse_get middle: UPSTREAM_ERROR: the answer of the upstream svc was not checked against its declared schema: the schema cannot be used at "/properties/id": unevaluatedItems is not supported; write the schema without it [final  ]
+    uncheckable refuse_get large: UPSTREAM_ERROR: the answer of the upstream svc was not checked against its declared schema: the schema cannot be used at "/properties/id": unevaluatedItems is not supported; write the schema without it [final  ]
+    uncheckable refuse_get wrong: UPSTREAM_ERROR: the answer of the upstream svc was not checked against its declared schema: the schema cannot be used at "/properties/id": unevaluatedItems is not supported; write the schema without it [final  ]
+    uncheckable refuse_post fine: ok {"id":1} ANSWER_NOT_CHECKED
+    uncheckable refuse_post middle: ok 1 ANSWER_NOT_CHECKED
+    uncheckable refuse_post large: ok 1 ANSWER_NOT_CHECKED
+    uncheckable refuse_post wrong: ok "seven" ANSWER_NOT_CHECKED
+    "#);
+}
+
+/// B17: the joined pages of an answer are checked like any other.
+#[tokio::test]
+async fn pages_are_checked() {
+    let service = Service::start(|seen, _| {
+        let is_last = seen.target.ends_with("p=2");
+        let items = if is_last { "[]" } else { r#"["one"]"# };
+        answer(200, &format!(r#"{{"items": {items}}}"#))
+    })
+    .await;
+    let list = |name: &str, rule: &str| {
+        format!(
+            r#"
+            [[tool]]
+            name = "{name}"
+            upstream = "svc"
+            description = "x"
+            request = {{ method = "GET", path = "/list" }}
+            pagination = {{ by.page = {{ parameter = "p" }}, items = "/items" }}
+            response = {{ data = "/items", on_mismatch = "{rule}" }}
+            output = {{ type = "array", items = {{ type = "integer" }} }}
+            "#
+        )
+    };
+    let tools = format!(
+        "{}{}",
+        list("svc.warn", "warn"),
+        list("svc.refuse", "refuse")
+    );
+    let world = World::new(&service, "", &tools);
+    let warned = told(&world.call("svc.warn", "{}").await);
+    let refused = told(&world.call("svc.refuse", "{}").await);
+    insta::assert_snapshot!(format!("{warned}\n{refused}"), @r#"
+    ok ["one"] ANSWER_NOT_AS_DECLARED
+    UPSTREAM_ERROR: the answer of the upstream svc is not as declared: TYPE_MISMATCH at "/0" [final  ]
+    "#);
+}

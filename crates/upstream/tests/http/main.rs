@@ -18,6 +18,7 @@ mod faults;
 mod guard;
 mod headers;
 mod leaks;
+mod members;
 mod overrides;
 mod pages;
 mod placement;

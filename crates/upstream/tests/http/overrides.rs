@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use countersign::contract::tool::{Change, EvidenceRule};
 use countersign::contract::{Effect, Retention};
+use countersign::dialect::{Dialect, ToolListOptions};
 use tokio::sync::Notify;
 
 use crate::service::{Act, Seen, Service, json as answer};
@@ -101,6 +102,25 @@ async fn the_declaration_says_what_the_entry_says() {
     // An alias is bound, and a default is sent.
     after.data(NAME, r#"{"article": "a"}"#).await;
     assert_eq!(service.last().text(), r#"{"sku":"a","quantity":1}"#);
+}
+
+/// B14: the hint that a call reaches nothing beyond its service is the operator's to say.
+#[tokio::test]
+async fn a_write_may_stay_within_its_service() {
+    let service = plain().await;
+    for (overrides, hint) in [
+        ("", None),
+        ("open_world = false", Some(false)),
+        ("effect = 'read'", Some(false)),
+        ("effect = 'read'\nopen_world = true", None),
+    ] {
+        let world = World::new(&service, "", &with(overrides));
+        let entry = world.executor.catalog().get(NAME).unwrap();
+        let list = Dialect::Mcp.tools(&[entry.spec()], &ToolListOptions::default());
+        let listed = list.unwrap().json;
+        let told = listed[0]["annotations"].get("openWorldHint").cloned();
+        assert_eq!(told, hint.map(serde_json::Value::from), "{overrides}");
+    }
 }
 
 /// B14: arguments that the operator sets are not shown, are refused from a client, and reach the upstream.

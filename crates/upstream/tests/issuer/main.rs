@@ -1,13 +1,15 @@
-//! Tokens of a real issuer, which is a process of its own: renewed, exchanged, kept for users and erased with them. No token is in a
-//! reply, a log line or a file.
+//! Tokens of real issuers, ours and those of others, each a process of its own: renewed, exchanged, kept for users and erased with them. No
+//! token is in a reply, a log line or a file.
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::format_push_string,
     reason = "tests stop where they cannot go on"
 )]
 
+mod others;
 mod process;
 #[path = "../http/service.rs"]
 #[expect(

@@ -20,4 +20,5 @@ mod real;
 mod service;
 mod shelf;
 mod talk;
+mod watches;
 mod world;

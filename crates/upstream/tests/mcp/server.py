@@ -2,6 +2,10 @@
 
 The folder of the first argument is its world:
   effects   one line for each effect that a tool has had
+  said      one line for each call of `say`, where the server watches its definitions
+  read      the variable TOKEN, one line for each resource that was read with it
+  watched   one line for each subscription to a resource, and for its end
+  touched   there when the resources that are watched have changed
   cancelled one line for each call that the client has given up
   tools     further definitions, one JSON object a line; read at each list
 """
@@ -101,6 +105,8 @@ def call(params):
     if name == "echo":
         return text("", structuredContent={"text": arguments["text"], "meta": meta})
     if name == "say":
+        if "--watch" in sys.argv:
+            note("said", arguments["text"])
         return text(arguments["text"])
     if name == "who":
         told = {key: os.environ[key] for key in sorted(os.environ) if key.startswith("COUNTERSIGN_") or key == "TOKEN"}
@@ -154,7 +160,7 @@ def answer(message):
         version = params["protocolVersion"]
         has = {"tools": {"listChanged": True}}
         if "--offers" in sys.argv:
-            has |= {"resources": {}, "prompts": {}, "completions": {}}
+            has |= {"resources": {"subscribe": True}, "prompts": {}, "completions": {}}
         return {"protocolVersion": version, "capabilities": has, "serverInfo": info}
     if method == "ping":
         return {}
@@ -167,7 +173,16 @@ def answer(message):
     if method == "resources/templates/list":
         return {"resourceTemplates": [TEMPLATE]}
     if method == "resources/read":
+        if "TOKEN" in os.environ:
+            note("read", os.environ["TOKEN"])
         return {"contents": [{"uri": params["uri"], "text": f"the text of {params['uri']}"}]}
+    if method == "resources/subscribe":
+        note("watched", f"+ {params['uri']}")
+        threading.Thread(target=wait_for_touch, args=(params["uri"],), daemon=True).start()
+        return {}
+    if method == "resources/unsubscribe":
+        note("watched", f"- {params['uri']}")
+        return {}
     if method == "prompts/list":
         return {"prompts": [PROMPT]}
     if method == "prompts/get":
@@ -187,6 +202,13 @@ def handle(message):
         return
     if result is not None:
         write({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+
+def wait_for_touch(uri):
+    """Tells the client once when the resource has changed."""
+    while not os.path.exists(os.path.join(WORLD, "touched")):
+        time.sleep(0.02)
+    write({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
 
 
 def watch():

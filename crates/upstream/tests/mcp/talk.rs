@@ -61,10 +61,11 @@ async fn a_question_reaches_the_caller_and_the_answer_the_server() {
 async fn resources_and_prompts_have_the_prefix() {
     let world = world("").await;
     let ann = Principal::user("ann");
+    let ann = world.executor.context_outside_calls(&ann).await.unwrap();
     let tools: BTreeSet<String> = ["plain.say".to_owned()].into();
     let ask = async |tools: &BTreeSet<String>, asked: Asked, params: Value| {
         let request = Request {
-            principal: &ann,
+            context: &ann,
             tools,
             dialogue: None,
             asked,
@@ -114,6 +115,46 @@ async fn resources_and_prompts_have_the_prefix() {
     assert_eq!(ask(&none, Asked::Read, uri).await, Err(Refused::Unknown));
     let other = json!({"uri": "upstream://other/notes://monday"});
     assert_eq!(ask(&tools, Asked::Read, other).await, Err(Refused::Unknown));
+    world.upstreams.close().await;
+}
+
+/// B17: the lists of a server whose credential is the user's own are made with the gateway's, and what is read is read with the token of the
+/// user who asks. A user without a token gets an error, and nothing is sent.
+#[tokio::test]
+async fn resources_are_read_with_the_users_own_token() {
+    let world = world("user_env = 'TOKEN'\n").await;
+    let tools: BTreeSet<String> = ["plain.say".to_owned()].into();
+    let listed = world.upstreams.list(Listed::Resources, &tools);
+    assert_eq!(listed[0]["uri"], "upstream://plain/notes://today");
+    let read = async |user: &str| {
+        let user = Principal::user(user);
+        let context = world.executor.context_outside_calls(&user).await.unwrap();
+        let request = Request {
+            context: &context,
+            tools: &tools,
+            dialogue: None,
+            asked: Asked::Read,
+            params: json!({"uri": "upstream://plain/notes://today"}),
+        };
+        within(world.upstreams.ask(request)).await
+    };
+    for (user, token) in [("ann", "anns-token-7f3a"), ("bob", "bobs-token-91c2")] {
+        let arguments = json!({"upstream": "plain", "token": token}).to_string();
+        let kept = world
+            .call_of(user, "upstream.store_token", &arguments, None)
+            .await;
+        assert!(kept.ok, "{kept:?}");
+        let answer = read(user).await.unwrap();
+        let text = answer["contents"][0]["text"].as_str().unwrap();
+        assert_eq!(text, "the text of notes://today");
+    }
+    assert_eq!(world.lines("read"), ["anns-token-7f3a", "bobs-token-91c2"]);
+    let refused = read("cleo").await.unwrap_err();
+    let Refused::Protocol { message, .. } = &refused else {
+        panic!("{refused:?}");
+    };
+    assert!(message.contains("has not stored a token"), "{message}");
+    assert_eq!(world.lines("read").len(), 2);
     world.upstreams.close().await;
 }
 

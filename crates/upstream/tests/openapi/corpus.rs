@@ -3,11 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use countersign_upstream::ToolEntry;
+use countersign::Catalog;
+use countersign::catalog::{CatalogBuilder, Entry};
+use countersign::dialect::{Dialect, ToolListOptions};
 use countersign_upstream::manifest::BodyFormat;
+use countersign_upstream::mcp::pins::Pins;
 use countersign_upstream::openapi::{Import, Options, import};
+use countersign_upstream::{Manifest, ToolEntry, Upstreams};
 
 use crate::laws;
 use crate::original::Original;
@@ -45,6 +50,10 @@ struct Figures {
     bytes: Vec<usize>,
     import_time: Duration,
     good: usize,
+    /// Draws of arguments that were no round trip, by their excuse.
+    redraws: BTreeMap<&'static str, usize>,
+    /// Good round trips of which none had arguments.
+    empty: usize,
     special: BTreeMap<&'static str, usize>,
     no_arguments: Vec<String>,
     wrong: Vec<String>,
@@ -191,9 +200,7 @@ impl Figures {
             );
             self.examples.entry(kind).or_insert(place);
         }
-        for entry in &import.manifest.tool {
-            self.bytes.push(listed_bytes(entry));
-        }
+        self.bytes.extend(listed_bytes(&import.manifest));
     }
 
     async fn trips(&mut self, path: &Path, import: &Import, original: &Original) {
@@ -210,9 +217,14 @@ impl Figures {
                 let why: String = why.chars().take(1_500).collect();
                 format!("{} {}: {why}", path.display(), entry.name)
             };
-            match world.trip(entry, original).await {
+            let notes = import.report.tools.iter().find(|it| it.name == entry.name);
+            let notes = notes.map_or(&[][..], |it| &it.notes);
+            let trips = world.trips(entry, notes, original).await;
+            add(&mut self.redraws, trips.redraws);
+            match trips.trip {
                 Trip::Good => {
                     self.good += 1;
+                    self.empty += usize::from(!trips.has_arguments);
                     for kind in kinds(entry) {
                         *self.special.entry(kind).or_default() += 1;
                     }
@@ -229,15 +241,13 @@ impl Figures {
         self.failed.extend(package.failed);
         self.operations += package.operations;
         self.tools += package.tools;
-        for (kind, count) in package.refused {
-            *self.refused.entry(kind).or_default() += count;
-        }
+        add(&mut self.refused, package.refused);
         self.bytes.extend(package.bytes);
         self.import_time += package.import_time;
         self.good += package.good;
-        for (kind, count) in package.special {
-            *self.special.entry(kind).or_default() += count;
-        }
+        add(&mut self.redraws, package.redraws);
+        self.empty += package.empty;
+        add(&mut self.special, package.special);
         self.no_arguments.extend(package.no_arguments);
         self.wrong.extend(package.wrong);
     }
@@ -268,12 +278,14 @@ impl Figures {
             percentile(&mut self.bytes, 99)
         );
         println!(
-            "round trips: good {}, wrong {}, no arguments {}; among them {:?}",
+            "operations called: good {}, of these {} without arguments; wrong {}, none drawn {}; among them {:?}",
             self.good,
+            self.empty,
             self.wrong.len(),
             self.no_arguments.len(),
             self.special
         );
+        println!("draws that were drawn again: {:?}", self.redraws);
         // Those of all packages were shown with their package.
         if name == "all" {
             return;
@@ -292,12 +304,27 @@ impl Figures {
     }
 }
 
-/// The bytes of a definition as MCP lists it: name, title, description and schema.
-fn listed_bytes(entry: &ToolEntry) -> usize {
-    let listed = serde_json::json!({
-        "name": entry.name, "title": entry.title, "description": entry.description, "inputSchema": entry.input,
-    });
-    listed.to_string().len()
+/// Adds counts.
+fn add(all: &mut BTreeMap<&'static str, usize>, more: BTreeMap<&'static str, usize>) {
+    for (kind, count) in more {
+        *all.entry(kind).or_default() += count;
+    }
+}
+
+/// The bytes of each definition, as the gateway lists it over MCP.
+fn listed_bytes(manifest: &Manifest) -> Vec<usize> {
+    let tools = Upstreams::declared(manifest, &Pins::default(), &[]).unwrap();
+    let catalog = tools
+        .into_iter()
+        .fold(Catalog::builder(), CatalogBuilder::dyn_tool);
+    let catalog = catalog.build().unwrap();
+    let is_tool = |name: &str| catalog.get(name).is_some();
+    let bytes = |entry: &Arc<Entry>| {
+        let options = ToolListOptions::default();
+        let list = Dialect::Mcp.tools_among(&[entry.spec()], &is_tool, &options);
+        list.unwrap().json[0].to_string().len()
+    };
+    catalog.list().iter().map(bytes).collect()
 }
 
 /// Operations of a document: the first, one of the middle, one of each forty, and up to three with a form, parts, a style or a place of
@@ -343,4 +370,31 @@ fn kinds(entry: &ToolEntry) -> Vec<&'static str> {
     kinds.sort_unstable();
     kinds.dedup();
     kinds
+}
+
+/// B15: a tool that takes more than the document says is found, although some of its calls are good.
+#[tokio::test]
+async fn a_tool_that_is_wrong_at_times_is_found() {
+    let text = r#"{
+        "openapi": "3.0.3", "info": {"title": "Lists"}, "servers": [{"url": "https://lists.example"}],
+        "paths": {"/list": {"get": {"operationId": "list", "parameters": [
+            {"name": "limit", "in": "query", "required": true, "schema": {"type": "integer", "minimum": 1, "maximum": 10}}
+        ]}}}
+    }"#;
+    let original = Original::parse(text).unwrap();
+    let trip = async |changed: Option<(&str, serde_json::Value)>| {
+        let mut import = import(text, &Options::default()).unwrap();
+        let entry = &mut import.manifest.tool[0];
+        let limit = &mut entry.input.as_mut().unwrap()["properties"]["limit"];
+        if let Some((keyword, value)) = changed {
+            limit[keyword] = value;
+        }
+        let service = Service::start(|_, _| json(200, "{}")).await;
+        let world = World::new(&import.manifest, &[&import.manifest.tool[0]], &service);
+        let trips = world.trips(&import.manifest.tool[0], &[], &original).await;
+        trips.trip
+    };
+    assert_eq!(trip(None).await, Trip::Good);
+    let looser = trip(Some(("maximum", 40.into()))).await;
+    assert!(matches!(looser, Trip::Wrong(_)), "{looser:?}");
 }

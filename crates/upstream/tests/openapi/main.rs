@@ -12,6 +12,7 @@
 )]
 
 mod corpus;
+mod honest;
 mod laws;
 mod original;
 mod sample;
@@ -23,7 +24,7 @@ mod trip;
 use std::collections::BTreeMap;
 
 use countersign_upstream::Manifest;
-use countersign_upstream::openapi::{Import, Options, diff, import, write};
+use countersign_upstream::openapi::{Import, Options, diff, import, import_told, write};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -159,6 +160,20 @@ fn schemas_become_json_schema() {
         "schemas_of_3_1",
         input(&imported("schemas31.yaml"), "schemas_of_3_1.thing")
     );
+}
+
+/// An import tells how far it is, and its last count is the number of operations in the report.
+#[test]
+fn an_import_tells_how_far_it_is() {
+    for name in ["bodies.yaml", "servers.yaml", "schemas.yaml"] {
+        let mut told = Vec::new();
+        let mut tell = |done, all| told.push((done, all));
+        let made = import_told(&document(name), &Options::default(), &mut tell).unwrap();
+        let all = made.report.operations;
+        assert_eq!(told.first(), Some(&(0, all)), "{name}");
+        assert_eq!(told.last(), Some(&(all, all)), "{name}");
+        assert!(told.is_sorted(), "{name}: {told:?}");
+    }
 }
 
 /// A default is described and never sent: a PATCH would overwrite members that the caller did not name.

@@ -44,6 +44,12 @@ pub(crate) enum Unfit {
 }
 
 impl Unfit {
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Self::Wrong(why) | Self::Stricter { why, .. } | Self::Untold(why) => why,
+        }
+    }
+
     /// The same reason, at this place.
     fn below(self, place: &str) -> Self {
         match self {
@@ -75,7 +81,10 @@ impl Original {
         let document: Value = if text.trim_start().starts_with('{') {
             serde_json::from_str(text).map_err(|error| error.to_string())?
         } else {
-            serde_saphyr::from_str(text).map_err(|error| error.to_string())?
+            // In YAML 1.2, which OpenAPI is written in, `y` and `no` are texts.
+            let options = serde_saphyr::options! { strict_booleans: true };
+            let read = serde_saphyr::from_str_with_options(text, options);
+            read.map_err(|error| error.to_string())?
         };
         Ok(Self {
             schemas: rewrite::schemas(&document),
@@ -325,7 +334,9 @@ impl Original {
                 continue;
             }
             let value = seen.headers.get(&name);
-            let value = value.filter(|it| !it.starts_with("countersign/"));
+            // The request has these of its own.
+            let is_own = |it: &&String| it.starts_with("countersign/") || *it == "gzip";
+            let value = value.filter(|it| !is_own(it));
             self.one(
                 parameter,
                 &Pairs::header(value.map(String::as_str), style_of(parameter)),
@@ -380,8 +391,7 @@ impl Original {
             serde_json::from_str(&unescaped(&pairs.0[0].1))
                 .map_err(|_| format!("{name:?} is no JSON"))?
         } else {
-            decoded(self, schema, name, pairs)
-                .ok_or_else(|| format!("{name:?} is not as declared: {:?}", pairs.0))?
+            decoded(self, schema, name, pairs)?
         };
         collect(&value, leaves);
         Ok(())

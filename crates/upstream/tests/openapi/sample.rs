@@ -14,6 +14,9 @@ pub(crate) struct Sampler<'s> {
 /// Below this depth nothing optional is drawn.
 const DEPTH_MAX: usize = 4;
 
+/// Below this depth nothing is drawn: the schema requires a value inside itself, without end.
+const DEPTH_END: usize = 60;
+
 impl<'s> Sampler<'s> {
     pub(crate) fn new(root: &'s Value, seed: u64) -> Self {
         let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -42,7 +45,7 @@ impl<'s> Sampler<'s> {
     }
 
     fn value(&mut self, schema: &'s Value, depth: usize) -> Value {
-        let Some(members) = schema.as_object() else {
+        let Some(members) = schema.as_object().filter(|_| depth < DEPTH_END) else {
             return json!("any");
         };
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {

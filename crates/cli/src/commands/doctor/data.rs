@@ -79,7 +79,10 @@ fn master(folder: &Folder, named: &Keys) -> Result<Found, Failure> {
         }
         None => Found::wrong(
             format!("{MASTER} is missing: no payload can be read"),
-            format!("copy {MASTER} from a backup to {}", folder.path().display()),
+            format!(
+                "copy {MASTER} from a backup to {}, or set COUNTERSIGN_MASTER_KEY as the service does",
+                folder.path().display()
+            ),
         ),
     })
 }

@@ -136,7 +136,11 @@ impl Operation for Asked {
         }
         let archive = place.archive();
         let bar = terminal.spinner("collecting records and proofs");
-        let export = archive.export(&ids, content, self.held.as_deref());
+        let told = |done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        };
+        let export = archive.export_told(&ids, content, self.held.as_deref(), told);
         let bundle = place.runtime.block_on(export);
         bar.finish_and_clear();
         journal.sign(place)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use countersign_upstream::openapi::DOCUMENT_BYTES_MAX;
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Response, Url, redirect};
 
 use crate::failure::Failure;
 
@@ -24,14 +24,15 @@ pub(super) struct Fetched {
     pub(super) address: Option<Url>,
 }
 
-/// Reads a document from a file or an address.
-pub(super) fn fetch(source: &str) -> Result<Fetched, Failure> {
+/// Reads a document from a file or an address. While it is loaded from a server that says how long it is, `told` gets the bytes that are
+/// there and the bytes of all.
+pub(super) fn fetch(source: &str, told: &mut dyn FnMut(u64, u64)) -> Result<Fetched, Failure> {
     match Url::parse(source) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
-            runtime.block_on(download(url))
+            runtime.block_on(download(url, told))
         }
         Ok(_) | Err(_) => file(Path::new(source)),
     }
@@ -54,7 +55,7 @@ pub(super) fn file(path: &Path) -> Result<Fetched, Failure> {
     })
 }
 
-async fn download(url: Url) -> Result<Fetched, Failure> {
+async fn download(url: Url, told: &mut dyn FnMut(u64, u64)) -> Result<Fetched, Failure> {
     let client = Client::builder()
         .timeout(TIME_MAX)
         .redirect(redirect::Policy::limited(REDIRECTS_MAX))
@@ -67,14 +68,9 @@ async fn download(url: Url) -> Result<Fetched, Failure> {
     let answer = client.get(url).send().await.map_err(&failed)?;
     let mut answer = answer.error_for_status().map_err(&failed)?;
     let address = answer.url().clone();
-    let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(&failed)? {
-        if bytes.len() + chunk.len() > DOCUMENT_BYTES_MAX {
-            let message = format!("{named} has more than {DOCUMENT_BYTES_MAX} bytes");
-            return Err(Failure::new(message));
-        }
-        bytes.extend_from_slice(&chunk);
-    }
+    let read = read(&mut answer, told).await.map_err(&failed)?;
+    let bytes = read
+        .ok_or_else(|| Failure::new(format!("{named} has more than {DOCUMENT_BYTES_MAX} bytes")))?;
     let text =
         String::from_utf8(bytes).map_err(|_| Failure::new(format!("{named} is not UTF-8")))?;
     Ok(Fetched {
@@ -82,6 +78,25 @@ async fn download(url: Url) -> Result<Fetched, Failure> {
         name: shown(&address),
         address: Some(address),
     })
+}
+
+/// The bytes of an answer; `None` if they are too many.
+async fn read(
+    answer: &mut Response,
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<Option<Vec<u8>>, reqwest::Error> {
+    let length = answer.content_length().filter(|length| *length > 0);
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await? {
+        if bytes.len() + chunk.len() > DOCUMENT_BYTES_MAX {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&chunk);
+        if let Some(length) = length {
+            told(bytes.len() as u64, length);
+        }
+    }
+    Ok(Some(bytes))
 }
 
 /// An address without what may be secret.
@@ -93,4 +108,35 @@ fn shown(url: &Url) -> String {
     url.set_query(None);
     url.set_fragment(None);
     url.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A document whose length the server tells has an amount; one without has none.
+    #[tokio::test]
+    async fn a_download_tells_how_far_it_is() {
+        let document = "openapi: 3.1.0\n";
+        for (header, last) in [("content-length: 15\r\n", Some((15, 15))), ("", None)] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            let answer = format!("HTTP/1.1 200 OK\r\n{header}connection: close\r\n\r\n{document}");
+            let server = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 1024]).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+            });
+            let client = Client::builder().no_proxy().build().unwrap();
+            let mut answer = client.get(url).send().await.unwrap();
+            let mut told = Vec::new();
+            let bytes = read(&mut answer, &mut |done, all| told.push((done, all))).await;
+            assert_eq!(bytes.unwrap().unwrap(), document.as_bytes());
+            assert_eq!(told.last().copied(), last);
+            server.join().unwrap();
+        }
+    }
 }

@@ -67,7 +67,10 @@ pub(crate) struct Openapi {
 impl Openapi {
     pub(crate) fn run(&self, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let bar = terminal.spinner("reading the document");
-        let document = fetch(&self.source);
+        let document = fetch(&self.source, &mut |done, all| {
+            bar.set_length(all);
+            bar.set_position(done);
+        });
         bar.finish_and_clear();
         let document = document?;
         let old = self.out.as_deref().map(earlier).transpose()?.flatten();
@@ -85,7 +88,10 @@ impl Openapi {
             kept: kept.to_vec(),
         };
         let bar = terminal.spinner("importing operations");
-        let import = openapi::import(&document.text, &options);
+        let import = openapi::import_told(&document.text, &options, &mut |done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        });
         bar.finish_and_clear();
         let import = import.map_err(|error| {
             anyhow::Error::new(error).context(format!("cannot import {}", document.name))

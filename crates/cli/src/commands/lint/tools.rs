@@ -4,11 +4,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
 use countersign::catalog::Entry;
+use countersign::contract::Effect;
 use countersign_config::{Loaded, Mistakes};
-use countersign_upstream::Upstreams;
-use countersign_upstream::manifest::{SecretRef, Trust, Upstream, UpstreamKind};
+use countersign_upstream::manifest::{OnMismatch, SecretRef, Trust, Upstream, UpstreamKind};
 use countersign_upstream::mcp::pins::{Difference, Pins};
 use countersign_upstream::mcp::{Server, tool_name};
+use countersign_upstream::output::unchecked;
+use countersign_upstream::{ToolEntry, Upstreams};
 
 use super::super::counted;
 use super::Findings;
@@ -42,6 +44,7 @@ pub(super) fn look(
         findings.errors(Mistakes(missing));
     }
     guesses(loaded, findings);
+    answers(loaded, findings);
     upstreams(loaded, findings);
     Ok(entries)
 }
@@ -61,6 +64,31 @@ fn guesses(loaded: &Loaded, findings: &mut Findings) {
             findings.warn(mistake);
         }
     }
+}
+
+/// Warns about answers that cannot be checked against their declared schema.
+fn answers(loaded: &Loaded, findings: &mut Findings) {
+    let config = loaded.config();
+    for tool in config.manifest().tools() {
+        let key = assemble::entry_key(config, &tool.name, |entry| entry.output.is_some());
+        if let Some(message) = unchecked_answers(&tool) {
+            findings.warn(loaded.mistake(&format!("{key}.output"), message));
+        }
+    }
+}
+
+/// What becomes of the answers of a tool that cannot be checked; `None` if they can.
+fn unchecked_answers(tool: &ToolEntry) -> Option<String> {
+    let why = unchecked(tool.output.as_ref()?)?;
+    let rule = tool.response.as_ref().map(|own| own.on_mismatch);
+    let told = match rule.unwrap_or_default() {
+        OnMismatch::Refuse if tool.effect() == Effect::Read => "so each of its calls is refused",
+        OnMismatch::Refuse | OnMismatch::Warn => "so each gets the warning ANSWER_NOT_CHECKED",
+    };
+    let name = &tool.name;
+    Some(format!(
+        "answers of {name} cannot be checked, {told}: {why}"
+    ))
 }
 
 /// Upstreams that no tool calls, secrets that others can read, and headers that look like secrets.
@@ -135,6 +163,16 @@ fn server(loaded: &Loaded, upstream: &Upstream, key: &str, findings: &mut Findin
         let mut said = config.tool.iter().filter(|entry| entry.name == *tool);
         said.any(|entry| entry.effect.is_some() || entry.enabled == Some(false))
     };
+    for definition in pin.tools.values() {
+        let mut tool = definition.entry(upstream);
+        let name = tool.name.clone();
+        for said in config.tool.iter().filter(|entry| entry.name == name) {
+            tool.join(said.clone());
+        }
+        if let Some(message) = unchecked_answers(&tool).filter(|_| tool.enabled != Some(false)) {
+            findings.warn(loaded.mistake(&format!("{key}.name"), message));
+        }
+    }
     let names = pin.tools.keys();
     let names = names.map(|tool| tool_name(&upstream.prefix(), tool));
     let guessed: Vec<String> = names.filter(|tool| !is_confirmed(tool)).collect();

@@ -191,7 +191,7 @@ fn tell(outcome: &Outcome, terminal: &mut Terminal) -> Result<(), Failure> {
             }
         }
         How::Same => {
-            terminal.say("note: no signed record is lost")?;
+            terminal.say("note: no signed record is lost that log.signed knows of")?;
             terminal.say(UNSIGNED)?;
             terminal.say(OLD_FOLDER)?;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use countersign::contract::evidence::{LinkRole, RecordedActor, RecordedReply};
-use countersign::contract::record::PhaseTimes;
+use countersign::contract::record::{BindSummary, PhaseTimes};
 use countersign::contract::{ActorType, EvidenceRecord, RecordKind};
 use serde_json::Value;
 
@@ -196,11 +196,8 @@ fn tags(record: &EvidenceRecord, w: &'static Words) -> Vec<(&'static str, &'stat
     if state == Some("in_doubt") {
         tags.push(("bad", w.in_doubt));
     }
-    let is_repaired = record
-        .binding
-        .as_ref()
-        .is_some_and(|binding| !binding.issues.is_empty());
-    if is_repaired {
+    let binding = record.binding.as_ref();
+    if binding.is_some_and(BindSummary::is_repaired) {
         tags.push(("warn", w.repaired));
     }
     tags

@@ -212,7 +212,10 @@ mod tests {
         );
         assert_eq!(chart.p99, expected);
         assert_eq!(chart.p50.matches('M').count(), 2, "{}", chart.p50);
-        assert_eq!(chart.titles[0].1, "16:40 · p50 1.0 ms · p99 80 ms");
+        assert_eq!(
+            chart.titles[0].1,
+            "16:40 · p50 1.0\u{a0}ms · p99 80\u{a0}ms"
+        );
         assert!(times(&[], "", "").p50.is_empty());
     }
 }

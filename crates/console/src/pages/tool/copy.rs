@@ -5,6 +5,7 @@ use countersign::contract::ToolSpec;
 use serde_json::{Map, Value, json};
 
 use super::Filled;
+use crate::form::digits;
 
 /// A call to be written down.
 struct Copied<'a> {
@@ -44,7 +45,7 @@ pub(super) fn body(filled: &Filled) -> Value {
     let mut body = Map::new();
     let arguments = match &filled.raw {
         Some(raw) => json!(raw),
-        None => filled.arguments.clone(),
+        None => digits::sent(&filled.arguments),
     };
     body.insert("arguments".to_owned(), arguments);
     for (name, text) in [("user_id", &filled.user), ("idempotency_key", &filled.key)] {
@@ -78,7 +79,7 @@ impl Copied<'_> {
         let filled = self.filled;
         let arguments = match &filled.raw {
             Some(raw) => raw.clone(),
-            None => filled.arguments.to_string(),
+            None => digits::text(&filled.arguments),
         };
         let mut words = format!("countersign call {}", self.spec.name);
         for (name, text) in [("--user", &filled.user), ("--key", &filled.key)] {
@@ -111,13 +112,13 @@ impl Copied<'_> {
         )
     }
 
-    /// JSON is an expression of TypeScript.
+    /// JSON is an expression of TypeScript. Without a type, `fetch` calls a text plain, which the gateway takes for the arguments alone.
     fn typescript(&self) -> String {
-        let headers = self.where_asked(
-            "  headers: { Authorization: `Bearer ${process.env.COUNTERSIGN_KEY}` },\n",
-        );
+        let credential =
+            self.where_asked(", Authorization: `Bearer ${process.env.COUNTERSIGN_KEY}`");
         format!(
-            "const answer = await fetch({url}, {{\n  method: \"POST\",\n{headers}  \
+            "const answer = await fetch({url}, {{\n  method: \"POST\",\n  \
+             headers: {{ \"Content-Type\": \"application/json\"{credential} }},\n  \
              body: JSON.stringify({body}),\n}});\nconst reply = await answer.json();",
             url = json!(self.url),
             body = self.body

@@ -12,8 +12,13 @@ use super::{Inner, MemoryStore, after};
 use crate::BoxFuture;
 use crate::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Forgotten, Held, HeldState, KeyChange, Outcome, Scope, Swept,
+    CommitAnswer, Error, Forgotten, Held, HeldState, KeyChange, KeyDigest, Outcome, Scope, Swept,
 };
+
+fn oldest_first(rows: &mut Vec<ClaimRow>, limit: usize) {
+    rows.sort_by(|a, b| (a.claimed_at, &a.scope).cmp(&(b.claimed_at, &b.scope)));
+    rows.truncate(limit);
+}
 
 /// One scope. It is never removed while it could be claimed again, so `attempt` never goes back.
 pub(super) struct Row {
@@ -61,8 +66,23 @@ impl Claims for MemoryStore {
             .filter(|row| query.state.is_none_or(|state| row.state == state))
             .filter(|row| query.matches(&row.scope, row.claimed_at))
             .collect();
-        rows.sort_by(|a, b| (a.claimed_at, &a.scope).cmp(&(b.claimed_at, &b.scope)));
-        rows.truncate(query.limit);
+        oldest_first(&mut rows, query.limit);
+        Box::pin(ready(Ok(rows)))
+    }
+
+    fn claims_of<'a>(
+        &'a self,
+        keys: &'a [(String, KeyDigest)],
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClaimRow>, Error>> {
+        let is_meant = |scope: &Scope| {
+            let mut keys = keys.iter();
+            keys.any(|(user_id, key)| *user_id == scope.user_id && *key == scope.key)
+        };
+        let inner = self.lock();
+        let claims = inner.claims.iter().filter(|(scope, _)| is_meant(scope));
+        let mut rows: Vec<_> = claims.map(|(scope, row)| row.shown(scope)).collect();
+        oldest_first(&mut rows, limit);
         Box::pin(ready(Ok(rows)))
     }
 

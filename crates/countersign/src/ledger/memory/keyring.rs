@@ -25,15 +25,20 @@ impl Keyring for MemoryStore {
         Box::pin(ready(Ok(counts.clone())))
     }
 
-    fn users<'a>(
+    fn user_keys<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<(String, WrappedKey)>, Error>> {
         let inner = self.lock();
-        let mut users: Vec<String> = inner.user_keys.keys().cloned().collect();
-        users.sort();
-        users.retain(|user| user.as_str() > after);
+        let behind = inner
+            .user_keys
+            .iter()
+            .filter(|(user_id, _)| user_id.as_str() > after);
+        let mut users: Vec<_> = behind
+            .map(|(user_id, key)| (user_id.clone(), key.clone()))
+            .collect();
+        users.sort_by(|(left, _), (right, _)| left.cmp(right));
         users.truncate(limit);
         Box::pin(ready(Ok(users)))
     }

@@ -1,5 +1,7 @@
 //! Reading records: by id, and by the other columns that can be searched.
 
+use std::collections::HashMap;
+
 use countersign::ledger::{LogQuery, LogRow, StoredRecord};
 use countersign_contract::{ErrorCode, RecordKind, SnapshotId};
 use tokio_postgres::Row;
@@ -34,6 +36,21 @@ impl PostgresStore {
             })
         });
         stored.transpose()
+    }
+
+    pub(super) async fn leaves_of_records(
+        &self,
+        ids: &[SnapshotId],
+    ) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+        let named: Vec<&str> = ids.iter().map(SnapshotId::as_str).collect();
+        let sql = "SELECT id, leaf FROM record WHERE id = ANY($1::text[])";
+        let found = self.read(sql, &[&named]).await?;
+        let leaves: HashMap<&str, Vec<u8>> = found
+            .iter()
+            .map(|row| (row.get("id"), row.get("leaf")))
+            .collect();
+        let in_order = ids.iter().map(|id| leaves.get(id.as_str()).cloned());
+        Ok(in_order.collect())
     }
 
     pub(super) async fn matching(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {

@@ -20,7 +20,7 @@ pub(in crate::sqlite) struct Sealed {
     terms: Terms,
 }
 
-/// Search terms of a record, besides its id and time: its user and its call.
+/// Search terms of a record, besides its id and time: its user, and its call if the id is of our making.
 pub(in crate::sqlite) type Terms = [Option<i64>; 2];
 
 impl From<Entry> for Sealed {
@@ -34,7 +34,13 @@ impl From<Entry> for Sealed {
 
 pub(in crate::sqlite) fn terms(user_id: &str, request_id: Option<&str>) -> Terms {
     let user = (!user_id.is_empty()).then(|| user_term(user_id));
-    [user, request_id.map(request_term)]
+    let made = request_id.filter(|id| is_made(id));
+    [user, made.map(request_term)]
+}
+
+/// True if a request id is of our making. All others are in the table `chosen`.
+pub(super) fn is_made(request_id: &str) -> bool {
+    request_id.starts_with("req_")
 }
 
 pub(super) fn user_term(user_id: &str) -> i64 {

@@ -43,6 +43,8 @@ pub(super) fn integrate(session: &mut Session<'_>, limit: usize) -> Result<Integ
                  UNION ALL SELECT 'kind:' || kind, at, id, idx FROM record
                      WHERE idx >= ?1 AND idx < ?2 AND kind <> 'call'
              ) ORDER BY name, at, id",
+            "INSERT INTO chosen (request_id, idx) SELECT request_id, idx FROM record
+             WHERE idx >= ?1 AND idx < ?2 AND request_id NOT GLOB 'req[_]*' ORDER BY request_id, idx",
             "INSERT INTO payload_due (until, idx) SELECT until, idx FROM payload
              WHERE idx >= ?1 AND idx < ?2 AND until IS NOT NULL ORDER BY until, idx",
         ] {

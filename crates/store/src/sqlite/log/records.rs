@@ -1,16 +1,17 @@
 //! Searching records.
 //!
-//! Records in the order of time have a table, and so have those of one code, one tool or one kind. Records of one
-//! user or one call are searched bucket by bucket, from the newest on, until no older one can belong to the answer.
+//! Records in the order of time have a table, and so have those of one code, one tool or one kind, and those whose call
+//! has an id that the caller chose. Records of one user, or of a call whose id we made, are searched bucket by bucket, from the newest on, until no older one can belong to the answer.
 //! Records that are not in the tree yet are in none of these and are read one by one.
 
 use std::collections::HashSet;
+use std::slice;
 
 use countersign::ledger::{LogQuery, LogRow, StoredRecord};
 use countersign_contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
-use rusqlite::{Connection, Row, Rows, ToSql, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Rows, ToSql, params};
 
-use super::entry::{request_term, user_term};
+use super::entry::{is_made, request_term, user_term};
 use crate::sqlite::failure::Failure;
 use crate::sqlite::time::{micros, timestamp};
 use crate::sqlite::tip::head;
@@ -19,7 +20,7 @@ use crate::sqlite::values::{bounded, parsed, parsed_option, signed, unsigned};
 /// Columns that [`row`] reads, in its order.
 macro_rules! columns {
     () => {
-        "record.id, user_id, kind, record.at, request_id, tool, code"
+        "record.id, user_id, kind, record.at, record.request_id, tool, code"
     };
 }
 
@@ -28,7 +29,7 @@ macro_rules! filter {
     () => {
         " record.at >= ?1 AND record.at <= ?2 AND (record.at, record.id) < (?3, ?4) AND (?5 IS NULL OR user_id = ?5)
           AND (?6 IS NULL OR tool = ?6) AND (?7 IS NULL OR code = ?7) AND (NOT ?8 OR code IS NULL)
-          AND (?9 IS NULL OR kind = ?9) AND (?10 IS NULL OR request_id = ?10)"
+          AND (?9 IS NULL OR kind = ?9) AND (?10 IS NULL OR record.request_id = ?10)"
     };
 }
 
@@ -56,15 +57,24 @@ pub(super) fn one(
     }))
 }
 
+pub(super) fn leaves_of(
+    connection: &Connection,
+    ids: &[SnapshotId],
+) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+    let mut statement = connection.prepare_cached("SELECT leaf FROM record WHERE id = ?1")?;
+    let mut leaves = Vec::with_capacity(ids.len());
+    for id in ids {
+        let leaf = statement.query_row([id.as_str()], |row| row.get(0));
+        leaves.push(leaf.optional()?);
+    }
+    Ok(leaves)
+}
+
 pub(super) fn matching(connection: &Connection, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
     let filter = Filter::of(query);
-    let request = query
-        .request_id
-        .as_ref()
-        .map(|id| request_term(id.as_str()));
-    // A call has fewer records than a user, so its term is preferred.
-    if let Some(term) = request {
-        return by_term(connection, &filter, term, query.limit);
+    // A call has fewer records than a user, so it is preferred.
+    if let Some(id) = &query.request_id {
+        return by_requests(connection, &filter, slice::from_ref(id), query.limit);
     }
     if !query.request_ids.is_empty() {
         return by_requests(connection, &filter, &query.request_ids, query.limit);
@@ -198,35 +208,60 @@ fn by_term(
     Ok(found)
 }
 
-/// Records of any of these calls. There may be many of them, so each bucket is asked for all at once.
+/// Records of any of these calls.
 fn by_requests(
     connection: &Connection,
     filter: &Filter<'_>,
     ids: &[RequestId],
     limit: usize,
 ) -> Result<Vec<LogRow>, Failure> {
-    let wanted: HashSet<&str> = ids.iter().map(RequestId::as_str).collect();
-    let terms: Vec<i64> = wanted.iter().map(|id| request_term(id)).collect();
-    let terms = serde_json::json!(terms).to_string();
-    let mut found = not_in_tree(connection, filter)?;
-    let mut in_bucket = connection.prepare_cached(concat!(
-        "SELECT ",
-        columns!(),
-        " FROM posting CROSS JOIN record USING (idx)
-          WHERE bucket = ?11 AND term IN (SELECT value FROM json_each(?12)) AND",
-        filter!()
-    ))?;
-    let mut buckets = connection.prepare_cached("SELECT number FROM bucket")?;
-    let mut buckets = buckets.query([])?;
-    while let Some(bucket) = buckets.next()? {
-        let number: i64 = bucket.get(0)?;
-        found.extend(rows(in_bucket.query(&*filter.with(&[&number, &terms]))?)?);
+    let ids = ids.iter().map(RequestId::as_str);
+    let (made, chosen): (HashSet<&str>, HashSet<&str>) = ids.partition(|id| is_made(id));
+    let mut found = by_chosen(connection, filter, &chosen, limit)?;
+    for id in made {
+        found.extend(by_made(connection, filter, id, limit)?);
     }
-    // Two ids may have one term.
+    newest_first(&mut found, limit);
+    Ok(found)
+}
+
+fn by_made(
+    connection: &Connection,
+    filter: &Filter<'_>,
+    id: &str,
+    limit: usize,
+) -> Result<Vec<LogRow>, Failure> {
+    let filter = Filter {
+        request_id: Some(id),
+        ..*filter
+    };
+    by_term(connection, &filter, request_term(id), limit)
+}
+
+/// Records by ids that callers chose: one look-up an id.
+fn by_chosen(
+    connection: &Connection,
+    filter: &Filter<'_>,
+    ids: &HashSet<&str>,
+    limit: usize,
+) -> Result<Vec<LogRow>, Failure> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found = not_in_tree(connection, filter)?;
     found.retain(|row| {
         let id = row.request_id.as_ref();
-        id.is_some_and(|id| wanted.contains(id.as_str()))
+        id.is_some_and(|id| ids.contains(id.as_str()))
     });
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM chosen CROSS JOIN record USING (idx)
+          WHERE chosen.request_id IN (SELECT value FROM json_each(?11)) AND",
+        filter!()
+    ))?;
+    let ids = serde_json::json!(ids).to_string();
+    found.extend(rows(statement.query(&*filter.with(&[&ids]))?)?);
     newest_first(&mut found, limit);
     Ok(found)
 }
@@ -248,6 +283,7 @@ fn newest_first(rows: &mut Vec<LogRow>, limit: usize) {
 }
 
 /// Parameters of a query. A missing bound becomes one that every record meets.
+#[derive(Clone, Copy)]
 struct Filter<'q> {
     since: i64,
     /// Inclusive upper bound: the query's `until`, or the page's edge.

@@ -4,7 +4,7 @@ use countersign::ledger::{
     Claims as _, Documents as _, Durability, Hold, Keyring as _, Lapse, Log, LogQuery, MemoryStore,
     Pots as _, ReserveAnswer, WrappedKey,
 };
-use countersign_contract::{ErrorCode, RecordKind};
+use countersign_contract::{ErrorCode, RecordKind, RequestId};
 use countersign_testkit::ledger::build::{
     commit, document, entry, entry_at, index_entry, ours, record_id, request, request_id, reserve,
     scope, succeeded, take, with_write, write,
@@ -38,7 +38,7 @@ fn records_are_found_as_the_model_finds_them() {
             for (seconds, user, call, integrate, facets) in records {
                 let n = counter.fetch_add(1, Ordering::Relaxed);
                 let mut record = entry_at(seconds, &format!("ev_{n}"), &format!("u_{user}"));
-                record.request_id = Some(request_id(&format!("req_{call}")));
+                record.request_id = Some(call_id(call));
                 (record.code, record.tool) = (code(facets), tool(facets));
                 record.kind = kind_of(facets).unwrap_or(RecordKind::Call);
                 for store in [&store as &dyn Log, &model] {
@@ -55,8 +55,8 @@ fn records_are_found_as_the_model_finds_them() {
                 let at = |seconds| (seconds < 45).then(|| entry_at(seconds, "ev_0", "").at);
                 let query = LogQuery {
                     user_id: (user < 3).then(|| format!("u_{user}")),
-                    request_id: (call < 20).then(|| request_id(&format!("req_{call}"))),
-                    request_ids: Vec::new(),
+                    request_id: (call < 20).then(|| call_id(call)),
+                    request_ids: asked_ids(call),
                     since: at(since + 20),
                     until: at(until),
                     before: at(before).map(|at| (at, record_id("ev_400"))),
@@ -72,6 +72,23 @@ fn records_are_found_as_the_model_finds_them() {
             }
         });
     });
+}
+
+/// Ids of our making and ids that callers chose, which are found in other ways.
+fn call_id(number: u8) -> RequestId {
+    let prefix = if number.is_multiple_of(2) {
+        "req_"
+    } else {
+        "mine-"
+    };
+    request_id(&format!("{prefix}{number}"))
+}
+
+fn asked_ids(call: u8) -> Vec<RequestId> {
+    match call {
+        40..50 => (call - 40..call - 36).map(call_id).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Codes, tools and kinds of records and of queries: some are rare, and some are not there.

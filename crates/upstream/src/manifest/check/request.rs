@@ -6,7 +6,7 @@ use countersign_contract::Effect;
 
 use super::{Checker, service};
 use crate::manifest::{
-    ArgumentEntry, BodyFormat, PageBy, Place, RequestEntry, Style, Template, ToolEntry,
+    ArgumentEntry, BodyFormat, PageBy, Place, RequestEntry, Style, Template, ToolEntry, Way,
 };
 
 pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
@@ -22,17 +22,25 @@ pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
             place.key("request").key("path").complain(message);
         }
     }
-    for (name, argument) in &tool.arguments {
+    for (key, argument) in &tool.arguments {
         let mut place = place.key("arguments");
-        let mut place = place.key(name);
-        let is_filled = argument.preset.is_some() || argument.from_call.is_some();
-        if !declared.contains(name) && !is_filled && argument.hidden != Some(true) {
-            place.complain("the tool has no such argument; declare it, or correct the name");
-        }
+        let mut place = place.key(key);
         if argument.preset.is_some() && argument.from_call.is_some() {
             place
                 .key("from_call")
                 .complain("the argument has a preset value already");
+        }
+        let way = Way::of(key);
+        let Some(name) = way.argument() else {
+            inside(argument, &mut place);
+            continue;
+        };
+        if key != name && tool.arguments.contains_key(name) {
+            place.complain("the argument has an entry under its name already; join them");
+        }
+        let is_filled = argument.preset.is_some() || argument.from_call.is_some();
+        if !declared.contains(name) && !is_filled && argument.hidden != Some(true) {
+            place.complain("the tool has no such argument; declare it, or correct the name");
         }
         if let Some(request) = &tool.request {
             argument_place(name, argument, request, &names, &mut place);
@@ -68,6 +76,24 @@ pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
         }
     }
     pagination(tool, place);
+}
+
+/// Complains about settings of a member inside an argument that are for whole arguments. A pointer that leads nowhere is found with the
+/// schema.
+fn inside(argument: &ArgumentEntry, place: &mut Checker<'_>) {
+    let said = [
+        ("in", argument.place.is_some()),
+        ("name", argument.name.is_some()),
+        ("style", argument.style.is_some()),
+        ("explode", argument.explode.is_some()),
+        ("allow_reserved", argument.allow_reserved.is_some()),
+        ("as_json", argument.as_json.is_some()),
+        ("file", argument.file.is_some()),
+    ];
+    for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
+        let message = "it is for a whole argument, not for a member inside one; leave it out";
+        place.key(key).complain(message);
+    }
 }
 
 /// The names in a path.
@@ -164,7 +190,9 @@ fn whole_body(
 ) {
     let whole = |argument: &ArgumentEntry| argument.place == Some(Place::WholeBody);
     let wholes = tool.arguments.values().filter(|it| whole(it)).count();
-    for (name, own) in &tool.arguments {
+    for (key, own) in &tool.arguments {
+        let way = Way::of(key);
+        let Some(name) = way.argument() else { continue };
         let is_sent = own.preset.is_some() || own.from_call.is_some();
         let its_place = own
             .place
@@ -172,7 +200,7 @@ fn whole_body(
         if wholes > 0 && is_sent && its_place == Place::Body {
             place
                 .key("arguments")
-                .key(name)
+                .key(key)
                 .complain("another argument is the whole body, so this one would not be sent");
         }
     }

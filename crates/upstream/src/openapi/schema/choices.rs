@@ -4,20 +4,20 @@ use serde_json::{Map, Value, json};
 
 use super::super::source::Node;
 
-/// `enum` and `const`, without null: TOML has none.
+/// `enum` and `const`, without null: TOML has none. False if no choice is of a declared type, so that the type is left out.
 pub(super) fn choices(
     node: &Node<'_>,
     types: &mut Vec<&'static str>,
     is_nullable: bool,
     made: &mut Map<String, Value>,
-) {
+) -> bool {
     let listed: Vec<&Node<'_>> = match (node.get("const"), node.get("enum")) {
         (Some(value), _) => vec![value],
         (None, Some(values)) => values.items().iter().collect(),
-        (None, None) => return,
+        (None, None) => return true,
     };
     if listed.is_empty() {
-        return;
+        return true;
     }
     let has_null = listed.contains(&&Node::Null);
     let mut values: Vec<Value> = Vec::new();
@@ -32,14 +32,17 @@ pub(super) fn choices(
         if has_null {
             *types = vec!["null"];
         }
-        return;
+        return true;
     }
     // The choices of a list that are no lists are those of its items, written at the wrong place: nothing would fit them.
     if types.as_slice() == ["array"] && !values.iter().any(Value::is_array) {
-        return;
+        return true;
     }
     let fits = |value: &Value| types.is_empty() || types.iter().any(|name| is_of(value, name));
-    if !values.iter().all(fits) {
+    let is_typed = values.iter().any(fits);
+    if is_typed {
+        values.retain(fits);
+    } else {
         types.clear();
     }
     if has_null || is_nullable {
@@ -52,6 +55,7 @@ pub(super) fn choices(
     } else {
         made.insert("enum".to_owned(), values.into());
     }
+    is_typed
 }
 
 /// A choice that is written in another type than the schema has: `enum: [1, 2]` of a text, or `"1"` of a number.

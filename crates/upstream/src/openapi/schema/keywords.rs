@@ -64,7 +64,7 @@ impl<'d> Converter<'d> {
         if is_nullable && !types.is_empty() && !types.contains(&"null") {
             types.push("null");
         }
-        choices(node, &mut types, is_nullable, &mut made);
+        self.is_untyped |= !choices(node, &mut types, is_nullable, &mut made);
         match types.as_slice() {
             [] => {}
             [one] => drop(made.insert("type".to_owned(), (*one).into())),

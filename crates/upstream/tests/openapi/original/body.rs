@@ -56,7 +56,7 @@ impl Original {
     ) -> Checked<Value> {
         let nothing = json!({});
         match essence(sent).as_str() {
-            kind if kind.ends_with("json") => {
+            kind if decode::is_json(kind) => {
                 serde_json::from_slice(&seen.body).map_err(|_| "the body is no JSON".into())
             }
             "application/x-www-form-urlencoded" => {

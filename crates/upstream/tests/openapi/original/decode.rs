@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::{Checked, Original, StyleOf, essence};
+use super::{Checked, Original, StyleOf, Unfit, essence};
 
 /// Names and escaped values.
 #[derive(Debug, Clone, Default)]
@@ -85,16 +85,18 @@ impl Pairs {
     }
 }
 
-/// The value that pairs stand for, if there is one that the schema accepts.
+/// The value that pairs stand for: the first reading that the schema accepts. If there is none, a reading that breaks only rules that a
+/// tool's schema need not have says so.
 pub(super) fn decoded(
     original: &Original,
     schema: Option<&Value>,
     name: &str,
     pairs: &Pairs,
-) -> Option<Value> {
+) -> Checked<Value> {
     let whole = |text: &str| unescaped(&text.replace(CUT, ","));
+    let first = pairs.0.first().map_or("", |(_, value)| value);
     let Some(schema) = schema else {
-        return Some(json!(whole(&pairs.0.first()?.1)));
+        return Ok(json!(whole(first)));
     };
     let kinds = original.kinds(schema);
     let mut candidates: Vec<Value> = Vec::new();
@@ -143,12 +145,19 @@ pub(super) fn decoded(
                 .filter(Value::is_object),
         );
     }
-    let text = whole(&pairs.0.first()?.1);
+    let text = whole(first);
     candidates.push(json!(text));
     candidates.extend(serde_json::from_str::<Value>(&text).ok());
-    candidates
-        .into_iter()
-        .find(|it| original.accepts(schema, it).is_ok())
+    let mut unfit = None;
+    for candidate in candidates {
+        match original.accepts(schema, &candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(stricter @ Unfit::Stricter { .. }) => drop(unfit.get_or_insert(stricter)),
+            Err(Unfit::Wrong(_) | Unfit::Untold(_)) => {}
+        }
+    }
+    let unfit = unfit.unwrap_or_else(|| format!("it is not as declared: {:?}", pairs.0).into());
+    Err(unfit.below(&format!("{name:?}")))
 }
 
 /// A text as the schema has it: the text itself, or the number, boolean, list or object that it spells.
@@ -322,8 +331,7 @@ pub(super) fn form(
                 .map_err(|_| format!("{name} is no JSON"))?
         } else {
             let mine = Pairs(mine).with(styled, &name);
-            decoded(original, Some(&own), &name, &mine)
-                .ok_or_else(|| format!("the member {name:?} is not as declared: {:?}", mine.0))?
+            decoded(original, Some(&own), &name, &mine).map_err(|why| why.below("a member"))?
         };
         made.insert(name, value);
     }
@@ -425,10 +433,15 @@ pub(super) fn bytes(body: &[u8]) -> Value {
     json!(STANDARD.encode(body))
 }
 
+/// True for a media type of one JSON value; `ndjson` is a text with one in each line.
+pub(super) fn is_json(kind: &str) -> bool {
+    kind.ends_with("json") && !kind.ends_with("ndjson")
+}
+
 /// True if the body is no JSON, form or parts: its schema says nothing about it.
 pub(super) fn is_raw(sent: &str) -> bool {
     let kind = essence(sent);
-    !(kind.ends_with("json")
+    !(is_json(&kind)
         || kind == "application/x-www-form-urlencoded"
         || kind == "multipart/form-data")
 }

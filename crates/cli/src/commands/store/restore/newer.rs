@@ -79,17 +79,16 @@ async fn erased(
     let mut erased = HashSet::new();
     let mut after = String::new();
     loop {
-        let users = then.users(&after, USERS).await.map_err(store_failed)?;
-        let Some(last) = users.last() else {
+        let users = then.user_keys(&after, USERS).await;
+        let users = users.map_err(store_failed)?;
+        let Some((last, _)) = users.last() else {
             return Ok(erased);
         };
         after.clone_from(last);
-        for user in users {
-            let was = then.user_key(&user).await.map_err(store_failed)?;
-            let is = now.user_key(&user).await.map_err(store_failed)?;
-            let is_same = match (&was, &is) {
-                (Some(was), Some(is)) => vault.is_same_key(&user, was, is, before).await,
-                (Some(_) | None, Some(_) | None) => false,
+        for (user, was) in users {
+            let is_same = match now.user_key(&user).await.map_err(store_failed)? {
+                Some(is) => vault.is_same_key(&user, &was, &is, before).await,
+                None => false,
             };
             if !is_same {
                 erased.insert(user);
