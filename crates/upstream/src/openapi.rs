@@ -129,6 +129,9 @@ pub struct Refused {
     pub reason: Reason,
 }
 
+/// Most upstreams that one document makes, because operations have servers of their own.
+const UPSTREAMS_MAX: usize = 50;
+
 const METHODS: [(&str, Method); 8] = [
     ("get", Method::Get),
     ("head", Method::Head),
@@ -205,7 +208,7 @@ pub fn import_told(
             document: &document,
             origin: options.document.clone(),
             auth: credential.auth,
-            unchecked: BTreeSet::new(),
+            unchecked: BTreeMap::new(),
         },
         manifest: Manifest {
             upstream: vec![first],
@@ -260,6 +263,15 @@ pub fn upstream_name(title: &str) -> String {
     }
 }
 
+/// The members of an object in their order: of several that have one name, the last.
+fn last_of_each<'n>(members: &'n [Member<'n>]) -> Vec<&'n Member<'n>> {
+    let mut known = BTreeSet::new();
+    let last = members.iter().rev().filter(|it| known.insert(&*it.name));
+    let mut last: Vec<_> = last.collect();
+    last.reverse();
+    last
+}
+
 /// True for a member of a path that is one of its operations.
 fn is_operation(member: &Member<'_>) -> bool {
     METHODS.iter().any(|(name, _)| *name == member.name)
@@ -281,12 +293,13 @@ impl<'d> Importing<'d, '_> {
             .root()
             .get("paths")
             .map_or(&[][..], Node::members);
-        let paths = paths.iter().filter(|it| !it.name.starts_with("x-"));
+        let paths = last_of_each(paths);
+        let paths = paths.into_iter().filter(|it| !it.name.starts_with("x-"));
         let all = paths.clone().map(|path| {
             let item = self.document.follow(&path.node);
             // A path that leads nowhere is refused as one operation.
             item.map_or(1, |item| {
-                let members = item.members().iter();
+                let members = last_of_each(item.members()).into_iter();
                 members.filter(|member| is_operation(member)).count()
             })
         });
@@ -307,7 +320,7 @@ impl<'d> Importing<'d, '_> {
                     continue;
                 }
             };
-            for member in item.members() {
+            for member in last_of_each(item.members()) {
                 let known = METHODS.iter().find(|(name, _)| *name == member.name);
                 let Some((_, method)) = known else {
                     continue;
@@ -334,8 +347,11 @@ impl<'d> Importing<'d, '_> {
         let line = self.document.source.line(operation.at);
         let id = operation.node.text("operationId");
         let name = self.names.name(&label, id);
-        let upstream = self.upstream(&operation);
-        match self.surroundings.entry(&operation, name.clone(), &upstream) {
+        let made = self.upstream(&operation).and_then(|upstream| {
+            let surroundings = &mut self.surroundings;
+            surroundings.entry(&operation, name.clone(), &upstream)
+        });
+        match made {
             Ok(made) => {
                 self.manifest.tool.push(made.entry);
                 self.report.tools.push(Told {
@@ -355,25 +371,27 @@ impl<'d> Importing<'d, '_> {
     }
 
     /// The upstream of an operation: that of the document, or one for servers that its path or the operation itself has.
-    fn upstream(&mut self, operation: &Operation<'d>) -> String {
+    fn upstream(&mut self, operation: &Operation<'d>) -> Result<String, Reason> {
         let has_own = |node: &'d Node<'d>| !node.list("servers").is_empty();
-        let main = self.manifest.upstream.first().cloned();
-        let main = main.unwrap_or_else(|| Upstream::http("api", server::UNKNOWN));
         let own = [operation.node, operation.item]
             .into_iter()
             .find(|it| has_own(it));
         let Some(own) = own.filter(|_| self.document.version != Version::V2) else {
-            return main.name;
+            let main = self.manifest.upstream.first();
+            return Ok(main.map(|it| it.name.clone()).unwrap_or_default());
         };
         let server = server::of(self.document, Some(own), self.options.base.as_ref());
-        if let Some(known) = self
-            .manifest
-            .upstream
-            .iter()
-            .find(|it| it.base_url == server.base_url)
-        {
-            return known.name.clone();
+        let mut known = self.manifest.upstream.iter();
+        if let Some(known) = known.find(|it| it.base_url == server.base_url) {
+            return Ok(known.name.clone());
         }
+        if self.manifest.upstream.len() == UPSTREAMS_MAX {
+            return Err(Reason::Servers {
+                most: UPSTREAMS_MAX,
+            });
+        }
+        let main = self.manifest.upstream.first().cloned();
+        let main = main.unwrap_or_else(|| Upstream::http("api", server::UNKNOWN));
         let name = format!("{}-{}", main.name, self.manifest.upstream.len() + 1);
         let mut upstream = Upstream::http(&*name, server.base_url);
         // A credential goes to no host that it was not declared for.
@@ -392,7 +410,7 @@ impl<'d> Importing<'d, '_> {
             self.report.notes.push(note);
         }
         self.manifest.upstream.push(upstream);
-        name
+        Ok(name)
     }
 
     fn is_wanted(&self, operation: &Operation<'d>) -> bool {

@@ -5,7 +5,7 @@
 //! such parts are replaced by a copy of what they name, so that a change stays at its place.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
@@ -15,8 +15,12 @@ use crate::manifest::{EVERY_ITEM, Way};
 /// Changes the schema of a member.
 type Describe<'d> = dyn FnMut(&mut Map<String, Value>) -> Result<(), String> + 'd;
 
-/// Most references of one schema that are replaced by what they name.
+/// Most references of one schema that are replaced by what they name, and most values that are copied for that.
 const REFERENCES_MAX: usize = 256;
+const COPIED_MAX: usize = 50_000;
+
+/// Most parts inside each other. The binder takes no deeper schema.
+const DEPTH_MAX: usize = 192;
 
 /// Keywords that hold definitions.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
@@ -34,6 +38,7 @@ impl Composed {
             resolver: Resolver {
                 document: Value::Object(schema.clone()),
                 left: Cell::new(REFERENCES_MAX),
+                copies_left: Cell::new(COPIED_MAX),
             },
             schema,
         }
@@ -87,7 +92,7 @@ impl Composed {
             let [last] = steps else { return Ok(()) };
             for member in children(part, last) {
                 is_declared = true;
-                resolver.follow(member, &mut Vec::new())?;
+                resolver.follow(member, &mut Vec::new(), 0)?;
                 describe(member)?;
             }
             Ok(())
@@ -112,6 +117,8 @@ struct Resolver {
     document: Value,
     /// References that may still be replaced.
     left: Cell<usize>,
+    /// Values that may still be copied.
+    copies_left: Cell<usize>,
 }
 
 /// Called with a part and the steps that are left from it.
@@ -125,7 +132,7 @@ impl Resolver {
         steps: &[String],
         act: &mut Visitor<'_>,
     ) -> Result<(), String> {
-        self.resolve(schema, &mut Vec::new())?;
+        self.resolve(schema, &mut Vec::new(), 0)?;
         self.visit_parts(schema, steps, act)
     }
 
@@ -154,11 +161,15 @@ impl Resolver {
         &self,
         schema: &mut Map<String, Value>,
         trail: &mut Vec<String>,
+        depth: usize,
     ) -> Result<(), String> {
+        if depth > DEPTH_MAX {
+            return Err(format!("the schema nests deeper than {DEPTH_MAX} parts"));
+        }
         let before = trail.len();
-        self.follow(schema, trail)?;
+        self.follow(schema, trail, depth)?;
         for part in parts_of(schema) {
-            self.resolve(part, trail)?;
+            self.resolve(part, trail, depth + 1)?;
         }
         trail.truncate(before);
         Ok(())
@@ -169,6 +180,7 @@ impl Resolver {
         &self,
         schema: &mut Map<String, Value>,
         trail: &mut Vec<String>,
+        depth: usize,
     ) -> Result<(), String> {
         while let Some(Value::String(reference)) = schema.get("$ref") {
             let Some((place, Value::Object(target))) = target(&self.document, reference) else {
@@ -181,6 +193,10 @@ impl Resolver {
                 format!("the schema is composed of more than {REFERENCES_MAX} references")
             })?;
             self.left.set(left);
+            let copied = target.values().map(count).sum();
+            let left = self.copies_left.get().checked_sub(copied);
+            let left = left.ok_or("the references of the schema name too much of it again")?;
+            self.copies_left.set(left);
             let mut target = target.clone();
             for name in ["$id", "$schema", "$anchor"] {
                 target.remove(name);
@@ -191,7 +207,7 @@ impl Resolver {
                 trail.push(place);
             } else {
                 trail.push(place);
-                self.resolve(&mut target, trail)?;
+                self.resolve(&mut target, trail, depth + 1)?;
                 trail.pop();
                 let parts = schema.entry("allOf").or_insert_with(|| json!([]));
                 if let Value::Array(parts) = parts {
@@ -250,8 +266,22 @@ fn children<'s>(part: &'s mut Map<String, Value>, step: &str) -> Vec<&'s mut Map
 /// The place that a reference names, and what is there; `None` if it leads nowhere or out of the document.
 fn target<'d>(document: &'d Value, reference: &str) -> Option<(String, &'d Value)> {
     let fragment = fragment(reference)?;
-    let found = anchored(document, &fragment).or_else(|| document.pointer(&fragment))?;
-    Some((fragment, found))
+    let is_pointer = fragment.is_empty() || fragment.starts_with('/');
+    let found = if is_pointer {
+        document.pointer(&fragment)
+    } else {
+        anchored(document, &fragment)
+    };
+    Some((fragment, found?))
+}
+
+/// Number of values in a value.
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(count).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
 }
 
 fn fragment(reference: &str) -> Option<String> {
@@ -354,58 +384,60 @@ fn without(value: &mut Value, steps: &[String]) {
 
 /// Takes out definitions that nothing refers to any more: they would show what is hidden.
 fn prune(schema: &mut Map<String, Value>) {
-    let mut waiting: Vec<(&str, String, Value)> = Vec::new();
+    let mut definitions: BTreeMap<(&str, String), Value> = BTreeMap::new();
     for keyword in DEFINITIONS {
-        if let Some(Value::Object(definitions)) = schema.remove(keyword) {
-            let definitions = definitions.into_iter();
-            waiting.extend(definitions.map(|(name, own)| (keyword, name, own)));
+        if let Some(Value::Object(own)) = schema.remove(keyword) {
+            definitions.extend(own.into_iter().map(|(name, own)| ((keyword, name), own)));
         }
     }
-    let mut named = BTreeSet::new();
-    schema.values().for_each(|own| references(own, &mut named));
-    loop {
-        let is_named = |(keyword, name, own): &(&str, String, Value)| {
-            named.iter().any(|it| leads_into(it, keyword, name, own))
+    let mut anchors: BTreeMap<String, (&str, String)> = BTreeMap::new();
+    for (place, own) in &definitions {
+        texts(own, "$anchor", &mut |name| {
+            anchors.insert(name.to_owned(), place.clone());
+        });
+    }
+    let mut waiting = Vec::new();
+    let gather = |own: &Value, waiting: &mut Vec<String>| {
+        texts(own, "$ref", &mut |reference| {
+            waiting.extend(fragment(reference));
+        });
+    };
+    schema.values().for_each(|own| gather(own, &mut waiting));
+    while let Some(fragment) = waiting.pop() {
+        let place = definition_at(&fragment).or_else(|| anchors.get(&fragment).cloned());
+        let Some((place, own)) = place.and_then(|place| definitions.remove_entry(&place)) else {
+            continue;
         };
-        let (kept, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_named);
-        waiting = rest;
-        if kept.is_empty() {
-            break;
-        }
-        for (keyword, name, own) in kept {
-            references(&own, &mut named);
-            let definitions = schema.entry(keyword).or_insert_with(|| json!({}));
-            if let Value::Object(definitions) = definitions {
-                definitions.insert(name, own);
-            }
+        gather(&own, &mut waiting);
+        let (keyword, name) = place;
+        let kept = schema.entry(keyword).or_insert_with(|| json!({}));
+        if let Value::Object(kept) = kept {
+            kept.insert(name, own);
         }
     }
 }
 
-/// Gathers the fragments of all references in a schema.
-fn references(value: &Value, named: &mut BTreeSet<String>) {
+/// Tells the texts of all members of this name.
+fn texts(value: &Value, name: &str, tell: &mut dyn FnMut(&str)) {
     match value {
         Value::Object(members) => {
-            let own = members.get("$ref").and_then(Value::as_str);
-            named.extend(own.and_then(fragment));
-            members.values().for_each(|own| references(own, named));
+            if let Some(text) = members.get(name).and_then(Value::as_str) {
+                tell(text);
+            }
+            members.values().for_each(|own| texts(own, name, tell));
         }
-        Value::Array(items) => items.iter().for_each(|own| references(own, named)),
+        Value::Array(items) => items.iter().for_each(|own| texts(own, name, tell)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// True if a fragment names a definition or something inside it.
-fn leads_into(fragment: &str, keyword: &str, name: &str, definition: &Value) -> bool {
-    let Some(pointer) = fragment.strip_prefix('/') else {
-        return !fragment.is_empty() && anchored(definition, fragment).is_some();
-    };
-    let mut steps = pointer.split('/');
-    let first = steps.next();
-    let second = steps
-        .next()
-        .map(|it| it.replace("~1", "/").replace("~0", "~"));
-    first == Some(keyword) && second.as_deref() == Some(name)
+/// The definition that a pointer leads to, or into.
+fn definition_at(fragment: &str) -> Option<(&'static str, String)> {
+    let mut steps = fragment.strip_prefix('/')?.split('/');
+    let first = steps.next()?;
+    let keyword = DEFINITIONS.into_iter().find(|own| *own == first)?;
+    let name = steps.next()?.replace("~1", "/").replace("~0", "~");
+    Some((keyword, name))
 }
 
 #[cfg(test)]

@@ -113,10 +113,40 @@ impl Reader {
     ) -> Result<Reply, ToolError> {
         let value = value.and_then(|value| self.project(value));
         let chosen = chosen.filter(|_| value.is_ok());
-        let mut reply = match value {
+        let reply = match value {
             Ok(data) => Reply::from(data),
             Err(unusable) => unusable.told(whose)?,
         };
+        self.checked(whose, reply, text, chosen)
+    }
+
+    /// The reply to a lost call that a look-up has found, checked like the answer of the call itself. The look-up may be of another shape:
+    /// if it does not have the part that the entry asks for, the whole of it is the data.
+    pub(crate) fn found(
+        &self,
+        whose: Whose<'_>,
+        read: Read,
+        chosen: Option<&Filter>,
+    ) -> Result<Reply, ToolError> {
+        // The call happened, so a wrong answer is told and refuses nothing.
+        let whose = Whose {
+            is_write: true,
+            ..whose
+        };
+        let data = self.project(read.value.clone()).unwrap_or(read.value);
+        let mut reply = self.checked(whose, Reply::from(data), None, chosen)?;
+        tell_digits(whose, read.digits, &mut reply);
+        Ok(reply)
+    }
+
+    /// Checks the data of a reply against the declared schema, and takes of it what the model asks for.
+    fn checked(
+        &self,
+        whose: Whose<'_>,
+        mut reply: Reply,
+        text: Option<&str>,
+        chosen: Option<&Filter>,
+    ) -> Result<Reply, ToolError> {
         let amiss = match self.check(&reply.data, text) {
             Verdict::Fits => None,
             Verdict::Mismatch(why) => Some(("ANSWER_NOT_AS_DECLARED", Unusable::Mismatch(why))),
@@ -203,7 +233,7 @@ impl Reader {
     }
 
     /// The part that the entry asks for.
-    pub(crate) fn project(&self, mut value: Value) -> Result<Value, Unusable> {
+    fn project(&self, mut value: Value) -> Result<Value, Unusable> {
         if let Some(pointer) = &self.pointer {
             let part = value.pointer_mut(pointer).map(Value::take);
             value = part.ok_or_else(|| Unusable::Missing(pointer.clone()))?;
@@ -261,7 +291,7 @@ pub(crate) fn tell_digits(whose: Whose<'_>, digits: Digits, reply: &mut Reply) {
 }
 
 /// Reads JSON. Integers that no number of a reply holds become texts with their digits, before the text is parsed.
-fn json_of(bytes: &[u8]) -> Result<Read, Unusable> {
+pub(crate) fn json_of(bytes: &[u8]) -> Result<Read, Unusable> {
     let text = std::str::from_utf8(bytes).map_err(|_| Unusable::NotJson)?;
     let kept = digits::kept(text);
     let value = serde_json::from_str(&kept.text).map_err(|_| Unusable::NotJson)?;

@@ -4,15 +4,16 @@ use countersign::{Arguments, CallContext, Reconciled, Reply, ToolError};
 use countersign_contract::tool::Recovery;
 use serde_json::Value;
 
-use super::answer::Reader;
+use super::answer::{Read, Reader, Whose, json_of};
 use super::identity::Purpose;
 use super::plan::Plan;
 use super::send::{Answer, AnswerBody, Sending};
-use super::tool::HttpTool;
+use super::tool::{HttpTool, chosen_by_model};
 use crate::manifest::{
     ArgumentEntry, BodyFormat, CallMember, Method, ReconcileEntry, RequestEntry, TemplateError,
     ToolEntry, Upstream,
 };
+use crate::select::Filter;
 
 /// The look-up of a tool.
 #[derive(Debug)]
@@ -103,65 +104,81 @@ impl Lookup {
             faults: &tool.faults,
         };
         let answer = tool.service.send(sending).await?;
+        let chosen = chosen_by_model(tool.chooses, arguments)?;
+        let finder = Finder {
+            reader: &tool.reader,
+            whose: tool.whose(),
+            chosen: chosen.as_ref(),
+        };
         match self {
-            Self::Twin(_) => Ok(by_twin(tool, &answer)),
-            Self::Declared { found, absent, .. } => Ok(by_look(tool, &answer, found, absent)),
+            Self::Twin(_) => by_twin(&answer, finder),
+            Self::Declared { found, absent, .. } => by_look(&answer, found, absent, finder),
         }
     }
 }
 
-fn body_of(answer: &Answer) -> Option<Value> {
+/// Reads what a look-up has found, as the tool's own answers are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Finder<'t> {
+    pub(crate) reader: &'t Reader,
+    pub(crate) whose: Whose<'t>,
+    /// The filter that the model has chosen.
+    pub(crate) chosen: Option<&'t Filter>,
+}
+
+type Found = Result<Reconciled<Reply>, ToolError>;
+
+impl Finder<'_> {
+    /// Reads the answer to a declared look-up: the call happened if there is something at `found`.
+    pub(crate) fn found_in(self, body: Read, found: &str) -> Found {
+        let Read { mut value, digits } = body;
+        let value = match value.pointer_mut(found).map(Value::take) {
+            None => return Ok(Reconciled::Unknown),
+            Some(Value::Null) => return Ok(Reconciled::DidNotHappen),
+            Some(Value::Array(items)) => match items.into_iter().next() {
+                Some(first) => first,
+                None => return Ok(Reconciled::DidNotHappen),
+            },
+            Some(value) => value,
+        };
+        self.happened(Read { value, digits })
+    }
+
+    fn happened(self, read: Read) -> Found {
+        let reply = self.reader.found(self.whose, read, self.chosen)?;
+        Ok(Reconciled::Happened(reply))
+    }
+}
+
+/// The JSON of an answer; `None` if it is none.
+fn body_of(answer: &Answer) -> Option<Read> {
     match &answer.body {
-        AnswerBody::Whole(bytes) => serde_json::from_slice(bytes).ok(),
+        AnswerBody::Whole(bytes) => json_of(bytes).ok(),
         AnswerBody::TooLarge => None,
     }
 }
 
-fn by_twin(tool: &HttpTool, answer: &Answer) -> Reconciled<Reply> {
-    if answer.status != 200 {
-        return Reconciled::Unknown;
-    }
-    let Some(mut body) = body_of(answer) else {
-        return Reconciled::Unknown;
+fn by_twin(answer: &Answer, finder: Finder<'_>) -> Found {
+    let body = body_of(answer).filter(|_| answer.status == 200);
+    let Some(Read { mut value, digits }) = body else {
+        return Ok(Reconciled::Unknown);
     };
-    match body.get("outcome").and_then(Value::as_str) {
-        Some("did_not_happen") => Reconciled::DidNotHappen,
+    match value.get("outcome").and_then(Value::as_str) {
+        Some("did_not_happen") => Ok(Reconciled::DidNotHappen),
         Some("happened") => {
-            let data = body.get_mut("data").map(Value::take).unwrap_or_default();
-            happened(&tool.reader, data)
+            let value = value.get_mut("data").map(Value::take).unwrap_or_default();
+            finder.happened(Read { value, digits })
         }
-        Some(_) | None => Reconciled::Unknown,
+        Some(_) | None => Ok(Reconciled::Unknown),
     }
 }
 
-fn by_look(tool: &HttpTool, answer: &Answer, found: &str, absent: &[u16]) -> Reconciled<Reply> {
+fn by_look(answer: &Answer, found: &str, absent: &[u16], finder: Finder<'_>) -> Found {
     if absent.contains(&answer.status) {
-        return Reconciled::DidNotHappen;
+        return Ok(Reconciled::DidNotHappen);
     }
-    if !(200..300).contains(&answer.status) {
-        return Reconciled::Unknown;
+    match body_of(answer).filter(|_| (200..300).contains(&answer.status)) {
+        Some(body) => finder.found_in(body, found),
+        None => Ok(Reconciled::Unknown),
     }
-    match body_of(answer) {
-        Some(body) => found_in(body, found, &tool.reader),
-        None => Reconciled::Unknown,
-    }
-}
-
-/// Reads the answer to a declared look-up: the call happened if there is something at `found`.
-pub(crate) fn found_in(mut body: Value, found: &str, reader: &Reader) -> Reconciled<Reply> {
-    match body.pointer_mut(found).map(Value::take) {
-        None => Reconciled::Unknown,
-        Some(Value::Null) => Reconciled::DidNotHappen,
-        Some(Value::Array(items)) => match items.into_iter().next() {
-            Some(first) => happened(reader, first),
-            None => Reconciled::DidNotHappen,
-        },
-        Some(value) => happened(reader, value),
-    }
-}
-
-/// Returns the answer that the call would have given. If the projection does not fit the look-up, the whole look-up is returned.
-fn happened(reader: &Reader, data: Value) -> Reconciled<Reply> {
-    let told = reader.project(data.clone()).unwrap_or(data);
-    Reconciled::Happened(Reply::from(told))
 }

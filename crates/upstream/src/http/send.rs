@@ -242,8 +242,11 @@ impl Service {
         if !query.is_empty() {
             url.set_query(Some(&query.join("&")));
         }
-        // Whatever the arguments were: the request goes to the upstream.
-        if url.origin() == self.base.origin() {
+        // Whatever the arguments were: the request goes to the upstream, and below its address.
+        let base = self.base.path().trim_end_matches('/');
+        let below = url.path().strip_prefix(base);
+        let is_below = below.is_some_and(|it| it.starts_with('/'));
+        if is_below && url.origin() == self.base.origin() {
             Ok(url)
         } else {
             Err(Failure::Redirected)

@@ -32,7 +32,7 @@ pub struct HttpTool {
     pages: Option<Pages>,
     lookup: Option<Lookup>,
     dry_run: DryRun,
-    chooses: bool,
+    pub(super) chooses: bool,
 }
 
 /// An entry cannot be made into a tool.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::VENDOR;
 use super::tool::McpTool;
-use crate::http::answer::Unusable;
+use crate::http::answer::{Read, Unusable, json_of, tell_digits};
 use crate::http::fault::excerpt;
 use crate::manifest::{ResponseFormat, Secret};
 use crate::scrub;
@@ -27,28 +27,32 @@ pub(super) fn reply(
     }
     let meta = result.meta.as_ref();
     let ttl = meta.and_then(|own| own.get(&format!("{VENDOR}ttl_seconds"))?.as_u64());
-    let value = value(tool, result).map(|own| scrub::value(own, sent));
+    let read = value(tool, result);
+    let digits = read.as_ref().map(|own| own.digits).unwrap_or_default();
+    let value = read.map(|own| scrub::value(own.value, sent));
     let mut reply = tool.reader.finish(tool.whose(), value, None, chosen)?;
+    tell_digits(tool.whose(), digits, &mut reply);
     reply.ttl_seconds = ttl.and_then(|ttl| u32::try_from(ttl).ok());
     Ok(reply)
 }
 
 /// Returns the structured answer, or else the content of the blocks.
-fn value(tool: &McpTool, result: CallToolResult) -> Result<Value, Unusable> {
+fn value(tool: &McpTool, result: CallToolResult) -> Result<Read, Unusable> {
     if let Some(structured) = result.structured_content {
-        return Ok(structured);
+        return Ok(Read::from(structured));
     }
     let Some(text) = text_of(&result.content) else {
-        return Ok(json!({ "content": result.content }));
+        return Ok(Read::from(json!({ "content": result.content })));
     };
     match tool.reader.format() {
-        ResponseFormat::Json => serde_json::from_str(&text).map_err(|_| Unusable::NotJson),
+        ResponseFormat::Json => json_of(text.as_bytes()),
         // A text stays a text, unless JSON is declared.
         ResponseFormat::Auto if tool.spec.output.is_some() => {
-            Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
+            let read = json_of(text.as_bytes());
+            Ok(read.unwrap_or_else(|_| Read::from(Value::String(text))))
         }
         ResponseFormat::Auto | ResponseFormat::Text | ResponseFormat::Base64 => {
-            Ok(Value::String(text))
+            Ok(Read::from(Value::String(text)))
         }
     }
 }

@@ -22,6 +22,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, timeout};
@@ -97,6 +98,9 @@ const REPORTS_MAX: usize = 64;
 /// Most pages of a list, and most tools.
 const PAGES_MAX: usize = 100;
 const TOOLS_MAX: usize = 2_000;
+
+/// Most bytes of everything that a server lists of one kind, as JSON. Each page is bounded by `response_bytes_max` alone.
+pub(super) const LISTED_BYTES_MAX: usize = 32 << 20;
 
 /// True if the answer was to the question for the newest era, which was given up. It may be what the fallback failed with.
 fn answers_another_question(error: &ClientInitializeError) -> bool {
@@ -336,7 +340,8 @@ impl Connection {
         let _use = self.in_use();
         let mut tools = Vec::new();
         let mut cursor = None;
-        for _ in 0..PAGES_MAX {
+        let (mut pages, mut bytes) = (0, 0);
+        loop {
             let params = PaginatedRequestParams::default().with_cursor(cursor.take());
             let request = ListToolsRequest::with_param(params);
             let request = ClientRequest::ListToolsRequest(request);
@@ -344,13 +349,25 @@ impl Connection {
                 return Err(Trouble::NotAnAnswer("no list of tools".to_owned()));
             };
             tools.extend(page.tools.iter().map(Definition::of));
+            pages += 1;
+            bytes += json_bytes(&page.tools);
+            let too_many = |most: usize, what: &str| {
+                let why = format!("more than {most} {what}");
+                Err(Trouble::NotAnAnswer(why))
+            };
             if tools.len() > TOOLS_MAX {
-                let why = format!("more than {TOOLS_MAX} tools");
-                return Err(Trouble::NotAnAnswer(why));
+                return too_many(TOOLS_MAX, "tools");
+            }
+            if bytes > LISTED_BYTES_MAX {
+                return too_many(LISTED_BYTES_MAX, "bytes of tools");
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
                 break;
+            }
+            // The tools of further pages would be missing without a word.
+            if pages == PAGES_MAX {
+                return too_many(PAGES_MAX, "pages of tools");
             }
         }
         let secrets = self.secrets();
@@ -492,6 +509,25 @@ impl Connection {
         self.calls.fetch_add(1, Ordering::AcqRel);
         InUse(self)
     }
+}
+
+/// The length of a value as JSON.
+pub(super) fn json_bytes(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail; what cannot be written has no length.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 /// Longest time to close a session.

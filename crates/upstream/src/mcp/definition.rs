@@ -5,8 +5,12 @@ use countersign_contract::{Digest, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::connection::json_bytes;
 use crate::manifest::{Secret, ToolEntry, Upstream};
 use crate::scrub;
+
+/// Largest definition that is listed, in bytes of JSON: every model reads it in front of every call.
+const DEFINITION_BYTES_MAX: usize = 256 << 10;
 
 /// A tool as its server defines it: everything that a model or a caller sees of it. It is what an operator approves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,6 +96,17 @@ impl Definition {
             output_schema: self.output_schema.map(|own| scrub::object(own, secrets)),
             annotations: self.annotations,
         }
+    }
+
+    /// Checks that the definition is small enough to be listed. The error is the reason why it is not.
+    pub(super) fn check_size(&self) -> Result<(), String> {
+        let bytes = json_bytes(self);
+        if bytes > DEFINITION_BYTES_MAX {
+            return Err(format!(
+                "its definition has {bytes} bytes, and at most {DEFINITION_BYTES_MAX} are listed"
+            ));
+        }
+        Ok(())
     }
 
     /// Digest of the definition: another definition has another one.

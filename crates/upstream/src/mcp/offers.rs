@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
 use tokio::time::timeout;
 
-use super::connection::{Connection, leave_refusal};
+use super::connection::{Connection, LISTED_BYTES_MAX, json_bytes, leave_refusal};
 use super::reach::NoConnection;
 use super::server::Server;
 use super::trouble::Trouble;
@@ -90,6 +90,7 @@ impl Connection {
     ) -> Result<Vec<Value>, Trouble> {
         let mut all = Vec::new();
         let mut cursor = None;
+        let mut bytes = 0;
         for _ in 0..PAGES_MAX {
             let params = PaginatedRequestParams::default().with_cursor(cursor.take());
             let (items, next) = match self.peer.send_request(request(params)).await {
@@ -103,6 +104,10 @@ impl Connection {
                 Err(ServiceError::McpError(_)) => (Vec::new(), None),
                 Err(error) => return Err(error.into()),
             };
+            bytes += json_bytes(&items);
+            if bytes > LISTED_BYTES_MAX {
+                break;
+            }
             all.extend(items.into_iter().map(|item| self.clean(item)));
             cursor = next;
             if cursor.is_none() || all.len() > ITEMS_MAX {
@@ -224,15 +229,23 @@ impl Server {
                 NoConnection::Trouble(trouble) => Refused::Away(fault::words(&trouble)),
             })?;
             let dialogue = request.dialogue.as_ref();
+            let user = request.context.user_id();
             let uri = params.get("uri").and_then(Value::as_str);
             match (request.asked, uri) {
                 (Asked::Subscribe, Some(uri)) if connection.is_of_newest_era() => {
-                    connection.watch(uri).await
+                    connection.watch(uri, user).await
                 }
-                (Asked::Unsubscribe, Some(uri)) if connection.is_of_newest_era() => {
-                    connection.unwatch(uri);
+                (Asked::Subscribe, Some(uri)) => {
+                    let answer = connection.pass(method(request.asked), params.clone(), dialogue);
+                    let answer = answer.await?;
+                    connection.watches.hold(uri, user);
+                    Ok(answer)
+                }
+                // One caller's end of a subscription is not the end of the others'.
+                (Asked::Unsubscribe, Some(uri)) if !connection.watches.release(uri, user) => {
                     Ok(json!({}))
                 }
+                (Asked::Unsubscribe, _) if connection.is_of_newest_era() => Ok(json!({})),
                 (asked, _) => connection.pass(method(asked), params, dialogue).await,
             }
         };

@@ -1,6 +1,6 @@
 //! The declared look-up of a call whose answer was lost: another tool of the same server that only reads.
 
-use countersign::{CallContext, Reconciled, Reply};
+use countersign::{CallContext, Reconciled, Reply, ToolError};
 use countersign_contract::tool::Recovery;
 use rmcp::model::{CallToolResult, JsonObject};
 use serde_json::Value;
@@ -10,8 +10,8 @@ use super::definition::tool_name;
 use super::pins::Pin;
 use super::server::Approved;
 use crate::declare;
-use crate::http::answer::Reader;
-use crate::http::reconcile::{KEY, found_in};
+use crate::http::answer::{Read, json_of};
+use crate::http::reconcile::{Finder, KEY};
 use crate::http::tool::ToolFault;
 use crate::manifest::{Piece, ReconcileEntry, Secret, Template, ToolEntry, Upstream};
 use crate::scrub;
@@ -114,16 +114,19 @@ impl Lookup {
         &self,
         result: CallToolResult,
         sent: &[Secret],
-        reader: &Reader,
-    ) -> Reconciled<Reply> {
+        finder: Finder<'_>,
+    ) -> Result<Reconciled<Reply>, ToolError> {
         if result.is_error == Some(true) {
-            return Reconciled::Unknown;
+            return Ok(Reconciled::Unknown);
         }
-        let structured = result.structured_content;
-        let body = structured.or_else(|| serde_json::from_str(&text_of(&result.content)?).ok());
+        let structured = result.structured_content.map(Read::from);
+        let body = structured.or_else(|| json_of(text_of(&result.content)?.as_bytes()).ok());
         match body {
-            Some(body) => found_in(scrub::value(body, sent), &self.found, reader),
-            None => Reconciled::Unknown,
+            Some(Read { value, digits }) => {
+                let value = scrub::value(value, sent);
+                finder.found_in(Read { value, digits }, &self.found)
+            }
+            None => Ok(Reconciled::Unknown),
         }
     }
 }

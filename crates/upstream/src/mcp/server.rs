@@ -257,9 +257,13 @@ impl Server {
         let Some(listed) = &seen.listed else {
             return Standing::Approved;
         };
-        match listed.iter().find(|own| own.name == definition.name) {
+        // A server may list several of one name; which of them it calls, only the server knows.
+        let mut named = listed.iter().filter(|own| own.name == definition.name);
+        match named.next() {
             None => Standing::Unlisted,
-            Some(own) if own == definition => Standing::Approved,
+            Some(own) if own == definition && named.all(|own| own == definition) => {
+                Standing::Approved
+            }
             Some(_) => Standing::Changed,
         }
     }

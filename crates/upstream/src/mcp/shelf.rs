@@ -159,7 +159,9 @@ pub(crate) fn declared(
             if entry.enabled == Some(false) {
                 return None;
             }
-            let spec = declare::spec_of(&entry).map_err(|error| error.to_string());
+            let spec = definition
+                .check_size()
+                .and_then(|()| declare::spec_of(&entry).map_err(|error| error.to_string()));
             let tool = spec.map(|spec| Arc::new(Declared::new(spec)) as Arc<dyn DynTool>);
             Some(Candidate::of(&definition.name, tool))
         });
@@ -327,9 +329,11 @@ impl Row {
             if own.is_some_and(|own| own.enabled == Some(false)) {
                 continue;
             }
-            let tool = McpTool::new(definition, own.cloned(), pin, self.server.clone());
-            let tool = tool.map(|tool| Arc::new(tool) as Arc<dyn DynTool>);
-            let tool = tool.map_err(|error| error.to_string());
+            let tool = definition.check_size().and_then(|()| {
+                let tool = McpTool::new(definition, own.cloned(), pin, self.server.clone());
+                let tool = tool.map_err(|error| error.to_string())?;
+                Ok(Arc::new(tool) as Arc<dyn DynTool>)
+            });
             all.push(Candidate::of(&definition.name, tool));
         }
         all

@@ -25,6 +25,7 @@ use crate::http::answer::{Reader, Whose};
 use crate::http::auth::Credentials;
 use crate::http::fault::Faults;
 use crate::http::plan::Plan;
+use crate::http::reconcile::Finder;
 use crate::http::tool::{ToolFault, chosen_by_model};
 use crate::manifest::{DryRunRule, ToolEntry};
 use crate::words::Say;
@@ -146,7 +147,13 @@ impl McpTool {
         };
         let mut sent = Credentials::default();
         let result = self.server.send(&sending, &mut sent).await?;
-        Ok(lookup.read(result, &sent.secrets, &self.reader))
+        let chosen = chosen_by_model(self.chooses, arguments)?;
+        let finder = Finder {
+            reader: &self.reader,
+            whose: self.whose(),
+            chosen: chosen.as_ref(),
+        };
+        lookup.read(result, &sent.secrets, finder)
     }
 
     /// Has the server list its tools if it has not done so yet: nothing is called whose definition was not compared.

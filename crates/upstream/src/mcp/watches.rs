@@ -1,4 +1,5 @@
-//! Subscriptions to resources at servers of the newest era: there a subscription is a request that stays open, and not one that is answered.
+//! Subscriptions to resources. Callers share them, and each ends its own only. At a server of the newest era a subscription is a request that
+//! stays open, and not one that is answered.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,14 +16,16 @@ use super::connection::Connection;
 /// Most resources that are watched over one connection.
 const WATCHED_MAX: usize = 1_000;
 
-/// Resources that are watched over one connection, by their addresses at the server. Dropped, none is.
+/// Resources that callers have subscribed to over one connection, by their addresses at the server. Dropped, none is watched.
 #[derive(Default)]
 pub(super) struct Watches(Mutex<HashMap<String, Watch>>);
 
+#[derive(Default)]
 struct Watch {
-    /// Subscriptions of callers.
-    count: usize,
-    task: JoinHandle<()>,
+    /// Subscriptions of each user.
+    held: HashMap<String, usize>,
+    /// The request that stays open; `None` at a server of an older era, which tells changes by itself.
+    task: Option<JoinHandle<()>>,
 }
 
 impl Watches {
@@ -31,31 +34,65 @@ impl Watches {
     }
 
     /// Counts one subscription more, if the resource is watched.
-    fn join(&self, uri: &str) -> bool {
+    fn join(&self, uri: &str, user: &str) -> bool {
         let mut watched = self.lock();
-        watched.retain(|_, watch| !watch.task.is_finished());
+        let has_ended = |watch: &Watch| watch.task.as_ref().is_some_and(JoinHandle::is_finished);
+        watched.retain(|_, watch| !has_ended(watch));
         let found = watched.get_mut(uri);
-        found.map(|watch| watch.count += 1).is_some()
+        found.map(|watch| watch.add(user)).is_some()
+    }
+
+    /// Counts a subscription at a server of an older era. Beyond the bound it is not counted, and ends with any other of the resource.
+    pub(super) fn hold(&self, uri: &str, user: &str) {
+        let mut watched = self.lock();
+        if watched.len() < WATCHED_MAX || watched.contains_key(uri) {
+            watched.entry(uri.to_owned()).or_default().add(user);
+        }
+    }
+
+    /// Counts one subscription of a user less. True if none is left, so that the server need not tell changes any more.
+    pub(super) fn release(&self, uri: &str, user: &str) -> bool {
+        let mut watched = self.lock();
+        let Some(watch) = watched.get_mut(uri) else {
+            return true;
+        };
+        if let Some(count) = watch.held.get_mut(user) {
+            *count -= 1;
+            if *count == 0 {
+                watch.held.remove(user);
+            }
+        }
+        let is_over = watch.held.is_empty();
+        if is_over {
+            watched.remove(uri);
+        }
+        is_over
     }
 }
 
-impl Drop for Watches {
+impl Watch {
+    fn add(&mut self, user: &str) {
+        *self.held.entry(user.to_owned()).or_default() += 1;
+    }
+}
+
+impl Drop for Watch {
     fn drop(&mut self) {
-        for watch in self.lock().values() {
-            watch.task.abort();
+        if let Some(task) = &self.task {
+            task.abort();
         }
     }
 }
 
 impl Connection {
-    /// Subscribes to changes of a resource.
-    pub(super) async fn watch(&self, uri: &str) -> Result<Value, Refused> {
+    /// Subscribes a user to changes of a resource at a server of the newest era.
+    pub(super) async fn watch(&self, uri: &str, user: &str) -> Result<Value, Refused> {
         let refused = |code: i32, message: &str| Refused::Protocol {
             code,
             message: message.to_owned(),
             data: None,
         };
-        if self.watches.join(uri) {
+        if self.watches.join(uri, user) {
             return Ok(json!({}));
         }
         let Some(updates) = self.updates.clone() else {
@@ -77,23 +114,11 @@ impl Connection {
         let mut watched = self.watches.lock();
         // Another caller may have been as fast; then this subscription ends here.
         let watch = watched.entry(uri.to_owned()).or_insert_with(|| Watch {
-            count: 0,
-            task: tokio::spawn(tell(opened, updates)),
+            held: HashMap::new(),
+            task: Some(tokio::spawn(tell(opened, updates))),
         });
-        watch.count += 1;
+        watch.add(user);
         Ok(json!({}))
-    }
-
-    /// Ends one subscription to a resource.
-    pub(super) fn unwatch(&self, uri: &str) {
-        let mut watched = self.watches.lock();
-        if let Some(watch) = watched.get_mut(uri) {
-            watch.count = watch.count.saturating_sub(1);
-            if watch.count == 0 {
-                watch.task.abort();
-                watched.remove(uri);
-            }
-        }
     }
 }
 

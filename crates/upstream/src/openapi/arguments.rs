@@ -7,6 +7,7 @@ use super::body::{Body, Schema};
 use super::document::Document;
 use super::names::ArgumentNames;
 use super::parameters::Parameter;
+use super::schema::mark::{self, Mark};
 use super::schema::{self, Converter, Stop};
 use super::source::Node;
 use super::text;
@@ -35,10 +36,8 @@ pub(crate) struct Arguments {
     pub(crate) body: Option<BodyFormat>,
     /// True if optional members were left out.
     pub(crate) is_cut: bool,
-    /// True if a closed part of an `allOf` was joined with others.
-    pub(crate) is_opened: bool,
-    /// True if choices are not of their declared type.
-    pub(crate) is_untyped: bool,
+    /// Notes about rules that are not checked.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Makes the arguments of an operation.
@@ -68,13 +67,13 @@ pub(crate) fn of<'d>(
         Ok(all)
     };
     let (all, converter) = schema::within_bounds(document, convert)?;
-    let (is_cut, is_opened) = (converter.is_cut, converter.is_opened);
-    let is_untyped = converter.is_untyped;
     let mut made = named(all, body);
+    made.is_cut = converter.is_cut;
+    if converter.is_body_opened {
+        Mark::Closed.put(&mut made.input);
+    }
     schema::inlined(&mut made.input, &converter.definitions());
-    made.is_cut = is_cut;
-    made.is_opened = is_opened;
-    made.is_untyped = is_untyped;
+    made.notes = mark::taken(&mut made.input);
     Ok(made)
 }
 
@@ -190,16 +189,12 @@ fn of_body<'d>(converter: &mut Converter<'d>, body: &Body<'d>) -> Result<Vec<Arg
                 Some(node) => converter.root(node)?,
                 None => json!({}),
             };
-            match spread(&schema, body.is_required) {
-                Some((properties, required)) => Ok(members(
-                    converter.document,
-                    body,
-                    node,
-                    properties,
-                    &required,
-                )),
-                None => Ok(vec![whole(body, schema)]),
-            }
+            let Some((properties, required)) = spread(&schema, body.is_required) else {
+                return Ok(vec![whole(body, schema)]);
+            };
+            converter.is_body_opened |= Mark::Closed.is_in(&schema);
+            let document = converter.document;
+            Ok(members(document, body, node, properties, &required))
         }
         BodyFormat::Form | BodyFormat::Multipart => {
             let empty = || {
@@ -252,6 +247,7 @@ fn form<'d>(
     let mut all: Option<(Map<String, Value>, Vec<String>)> = None;
     for branch in branches {
         let schema = converter.root(branch)?;
+        converter.is_body_opened |= Mark::Closed.is_in(&schema);
         let (properties, required) = declared(&schema);
         match &mut all {
             None => all = Some((properties, required)),
@@ -265,6 +261,7 @@ fn form<'d>(
     }
     let (mut properties, mut required) = all.unwrap_or_default();
     let schema = converter.root(node)?;
+    converter.is_body_opened |= Mark::Closed.is_in(&schema);
     let (own, needed) = declared(&schema);
     properties.extend(own);
     required.extend(needed);
@@ -292,7 +289,9 @@ fn spread(schema: &Value, is_required: bool) -> Option<(Map<String, Value>, Vec<
         "title",
     ];
     let members = schema.as_object()?;
-    let is_plain = members.keys().all(|key| PLAIN.contains(&key.as_str()));
+    let is_plain = members
+        .keys()
+        .all(|key| PLAIN.contains(&key.as_str()) || mark::is_mark(key));
     let is_object = schema.get("type") == Some(&json!("object"));
     let is_closed = matches!(
         schema.get("additionalProperties"),
@@ -313,7 +312,7 @@ fn members<'d>(
 ) -> Vec<Argument> {
     let mut all = Vec::new();
     for (wire, schema) in properties {
-        let own = node.and_then(|node| property(document, node, &wire, 0));
+        let own = node.and_then(|node| property(document, node, &wire));
         let entry = own
             .map(|own| body.member(document, &wire, own))
             .unwrap_or_default();
@@ -352,19 +351,8 @@ fn property<'d>(
     document: &'d Document<'d>,
     node: &'d Node<'d>,
     name: &str,
-    depth: usize,
 ) -> Option<&'d Node<'d>> {
-    let node = document.follow(node).ok()?;
-    if let Some(own) = node.get("properties").and_then(|it| it.get(name)) {
-        return Some(own);
-    }
-    if depth > 8 {
-        return None;
-    }
-    let mut parts = ["allOf", "oneOf", "anyOf"]
-        .into_iter()
-        .flat_map(|it| node.list(it));
-    parts.find_map(|part| property(document, part, name, depth + 1))
+    document.find_part(node, |part| part.get("properties")?.get(name))
 }
 
 fn whole(body: &Body<'_>, mut schema: Value) -> Argument {

@@ -152,7 +152,7 @@ fn chosen<'d>(
             continue;
         };
         let is_form = matches!(kind.format, BodyFormat::Form | BodyFormat::Multipart);
-        if is_form && !schema.is_some_and(|it| has_members(document, it, 0)) {
+        if is_form && !schema.is_some_and(|it| has_members(document, it)) {
             continue;
         }
         if best.as_ref().is_none_or(|(best, _)| kind.rank < best.rank) {
@@ -163,15 +163,12 @@ fn chosen<'d>(
 }
 
 /// True if a schema declares members, itself or in a part.
-fn has_members<'d>(document: &'d Document<'d>, schema: &'d Node<'d>, depth: usize) -> bool {
-    let Ok(schema) = document.follow(schema) else {
-        return false;
+fn has_members<'d>(document: &'d Document<'d>, schema: &'d Node<'d>) -> bool {
+    let has_own = |part: &'d Node<'d>| {
+        let own = part.get("properties").map_or(&[][..], Node::members);
+        (!own.is_empty()).then_some(())
     };
-    let own = schema.get("properties").map_or(&[][..], Node::members);
-    let mut parts = ["allOf", "oneOf", "anyOf"]
-        .into_iter()
-        .flat_map(|it| schema.list(it));
-    !own.is_empty() || (depth < 8 && parts.any(|it| has_members(document, it, depth + 1)))
+    document.find_part(schema, has_own).is_some()
 }
 
 /// Returns the way to send a media type with such a schema; `None` if there is no way.
@@ -326,36 +323,26 @@ fn form_member<'d>(
         entry.style = Some(style);
         let explode = explode.filter(|it| *it != style.explodes());
         entry.explode = explode.filter(|_| style != Style::DeepObject);
-    } else if said("contentType").is_some_and(is_json) || !is_flat(schema, document, 0) {
+    } else if said("contentType").is_some_and(is_json) || may_be_object(schema, document) {
         entry.as_json = Some(true);
     }
 }
 
-/// True if a value is surely a scalar, or a list.
-fn is_flat<'d>(schema: &'d Node<'d>, document: &'d Document<'d>, depth: usize) -> bool {
-    let Ok(schema) = document.follow(schema) else {
-        return true;
-    };
-    let is_object = |name: &str| matches!(name, "object");
-    let kind = match schema.get("type") {
-        Some(Node::List(types)) => types
+/// True if a value may be an object, as far as the schema or a part of it says so.
+fn may_be_object<'d>(schema: &'d Node<'d>, document: &'d Document<'d>) -> bool {
+    let is_object = |part: &'d Node<'d>| {
+        let kinds = match part.get("type") {
+            Some(Node::List(types)) => types.as_slice(),
+            Some(kind) => std::slice::from_ref(kind),
+            None => &[],
+        };
+        let is_said = kinds.iter().any(|it| it.as_text() == Some("object"));
+        let has_members = ["properties", "additionalProperties"]
             .iter()
-            .filter_map(Node::as_text)
-            .find(|it| is_object(it)),
-        Some(kind) => kind.as_text(),
-        None => None,
+            .any(|it| part.get(it).is_some());
+        (is_said || has_members).then_some(())
     };
-    if depth > 8
-        || kind.is_some_and(is_object)
-        || schema.get("properties").is_some()
-        || schema.get("additionalProperties").is_some()
-    {
-        return false;
-    }
-    let parts = ["allOf", "oneOf", "anyOf"]
-        .into_iter()
-        .flat_map(|it| schema.list(it));
-    parts.into_iter().all(|it| is_flat(it, document, depth + 1))
+    document.find_part(schema, is_object).is_some()
 }
 
 /// True if a schema is the content of a file.

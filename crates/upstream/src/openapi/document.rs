@@ -1,7 +1,7 @@
 //! A document of a known version, and the targets of its references.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use percent_encoding::percent_decode_str;
 
@@ -22,12 +22,23 @@ pub(crate) enum Version {
 /// Most references that one reference may lead through.
 const HOPS_MAX: usize = 32;
 
+/// Most parts of one schema that are searched.
+const PARTS_MAX: usize = 1_000;
+
+/// Fewest members of an object that are looked up by a table.
+const TABLE_MIN: usize = 32;
+
 /// A document.
 pub(crate) struct Document<'d> {
     pub(crate) source: &'d Source<'d>,
     pub(crate) version: Version,
     found: RefCell<HashMap<&'d str, Option<&'d Node<'d>>>>,
+    /// Members of large objects that references lead through, by the address of the object.
+    tables: RefCell<HashMap<*const Node<'d>, Table<'d>>>,
 }
+
+/// Members of an object, by name.
+type Table<'d> = HashMap<&'d str, &'d Node<'d>>;
 
 impl<'d> Document<'d> {
     pub(crate) fn of(source: &'d Source<'d>) -> Result<Self, DocumentError> {
@@ -51,6 +62,7 @@ impl<'d> Document<'d> {
             source,
             version,
             found: RefCell::default(),
+            tables: RefCell::default(),
         })
     }
 
@@ -81,10 +93,51 @@ impl<'d> Document<'d> {
             let name = step.replace("~1", "/").replace("~0", "~");
             node = match node {
                 Node::List(items) => items.get(name.parse::<usize>().ok()?)?,
-                other => other.get(&name)?,
+                other => self.member(other, &name)?,
             };
         }
         Some(node)
+    }
+
+    /// The member of this name, without a look at each of many.
+    fn member(&self, object: &'d Node<'d>, name: &str) -> Option<&'d Node<'d>> {
+        let members = object.members();
+        if members.len() < TABLE_MIN {
+            return object.get(name);
+        }
+        let mut tables = self.tables.borrow_mut();
+        let table = tables.entry(std::ptr::from_ref(object)).or_insert_with(|| {
+            let members = members.iter().map(|it| (&*it.name, &it.node));
+            // The last of one name counts.
+            members.collect()
+        });
+        table.get(name).copied()
+    }
+
+    /// The first part of a schema in which something is found: the schema itself, or a part that speaks about the same value.
+    pub(crate) fn find_part<T>(
+        &self,
+        schema: &'d Node<'d>,
+        find: impl Fn(&'d Node<'d>) -> Option<T>,
+    ) -> Option<T> {
+        let mut waiting = vec![schema];
+        let mut seen = HashSet::new();
+        while let Some(part) = waiting.pop() {
+            let Ok(part) = self.follow(part) else {
+                continue;
+            };
+            if !seen.insert(std::ptr::from_ref(part)) || seen.len() > PARTS_MAX {
+                continue;
+            }
+            if let Some(found) = find(part) {
+                return Some(found);
+            }
+            let parts = ["allOf", "oneOf", "anyOf"].into_iter();
+            let parts: Vec<_> = parts.flat_map(|it| part.list(it)).collect();
+            // The first of them is next.
+            waiting.extend(parts.into_iter().rev().take(PARTS_MAX));
+        }
+        None
     }
 
     /// The value behind any references.

@@ -1,11 +1,12 @@
 //! Entries that the catalog accepts: rules of a schema that the binder cannot check are taken out, one by one.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use countersign::catalog;
 use serde_json::{Map, Value};
 
 use super::Reason;
+use super::schema::mark;
 use crate::declare::{self, Undeclared};
 use crate::manifest::{ToolEntry, complaints_about_request};
 
@@ -15,14 +16,11 @@ const LOOSENINGS_MAX: usize = 64;
 /// Makes sure that the entry is accepted. A rule of the schema that cannot be checked is taken out: the service has it still.
 pub(crate) fn accepted(
     entry: &mut ToolEntry,
-    unchecked: &mut BTreeSet<String>,
+    unchecked: &mut BTreeMap<String, String>,
     notes: &mut Vec<String>,
 ) -> Result<(), Reason> {
-    if let Some(input) = &mut entry.input {
-        let mut dropped = BTreeSet::new();
-        drop_patterns(input, unchecked, &mut dropped);
-        let dropped = dropped.into_iter();
-        notes.extend(dropped.map(|pattern| format!("the pattern {pattern:?} is not checked")));
+    if let Some(input) = entry.input.as_mut().filter(|_| !unchecked.is_empty()) {
+        drop_patterns(input, "", unchecked, notes);
     }
     for _ in 0..LOOSENINGS_MAX {
         let spec = match declare::spec_of(entry) {
@@ -68,13 +66,14 @@ pub(crate) fn accepted(
             .input
             .as_mut()
             .and_then(|input| take_out(input, &path));
-        match taken {
-            Some(Value::String(pattern)) if path.ends_with("/pattern") => {
-                notes.push(format!("the pattern at {path} is not checked: {message}"));
-                unchecked.insert(pattern);
-            }
-            Some(_) => notes.push(format!("{path} is not checked: {message}")),
-            None => return Err(Reason::Schema { path, message }),
+        let Some(Taken { pointer, rule }) = taken else {
+            return Err(Reason::Schema { path, message });
+        };
+        notes.push(mark::note(&pointer, &message));
+        if let Value::String(pattern) = rule
+            && pointer.ends_with("/pattern")
+        {
+            unchecked.insert(pattern, message);
         }
     }
     let message = format!("more than {LOOSENINGS_MAX} rules cannot be checked");
@@ -84,8 +83,15 @@ pub(crate) fn accepted(
     })
 }
 
-/// Takes a rule out of a schema: a keyword, an item of a list, or a member. A list that gets empty goes too.
-fn take_out(schema: &mut Map<String, Value>, path: &str) -> Option<Value> {
+/// A rule that was taken out.
+struct Taken {
+    /// Where it was.
+    pointer: String,
+    rule: Value,
+}
+
+/// Takes a rule out of a schema, which takes more values without it and never fewer.
+fn take_out(schema: &mut Map<String, Value>, path: &str) -> Option<Taken> {
     /// Rules that can be removed without changing the arguments.
     const KEYWORDS: [&str; 10] = [
         "pattern",
@@ -100,32 +106,59 @@ fn take_out(schema: &mut Map<String, Value>, path: &str) -> Option<Value> {
         "if",
     ];
     let (parent, last) = path.rsplit_once('/')?;
-    let last = last.replace("~1", "/").replace("~0", "~");
-    let holder = parent.rsplit('/').next().unwrap_or_default();
-    let is_rule = KEYWORDS.contains(&last.as_str())
-        || matches!(
-            holder,
-            "patternProperties" | "examples" | "anyOf" | "allOf" | "oneOf"
-        );
-    if !is_rule {
-        return None;
-    }
-    let place = pointed(schema, parent)?;
-    let taken = match place {
-        Value::Object(members) => members.remove(&last)?,
-        Value::Array(items) => {
-            let at = last.parse::<usize>().ok().filter(|at| *at < items.len())?;
-            items.remove(at)
+    let (above, holder) = parent.rsplit_once('/')?;
+    let is_in_list = pointed(schema, parent)?.is_array();
+    // A member may have the name of a keyword.
+    let is_keyword = !matches!(above.rsplit('/').next(), Some("properties" | "$defs"));
+    match holder {
+        // Without one of its branches a union would take less.
+        "anyOf" | "oneOf" if is_in_list => {
+            let rule = members(schema, above)?.remove(holder)?;
+            let pointer = parent.to_owned();
+            Some(Taken { pointer, rule })
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
-    };
-    if place.as_array().is_some_and(Vec::is_empty)
-        && let Some((above, name)) = parent.rsplit_once('/')
-        && let Some(Value::Object(above)) = pointed(schema, above)
-    {
-        above.remove(name);
+        "allOf" | "examples" if is_in_list => {
+            let items = pointed(schema, parent)?.as_array_mut()?;
+            let at = last.parse::<usize>().ok().filter(|at| *at < items.len())?;
+            let rule = items.remove(at);
+            if items.is_empty() {
+                members(schema, above)?.remove(holder);
+            }
+            let pointer = path.to_owned();
+            Some(Taken { pointer, rule })
+        }
+        "patternProperties" if is_keyword => {
+            let rule = members(schema, parent)?.remove(&unescaped(last))?;
+            // Names that only this pattern allows would be forbidden.
+            let above = members(schema, above)?;
+            if above.get("additionalProperties") == Some(&Value::Bool(false)) {
+                above.remove("additionalProperties");
+            }
+            let pointer = path.to_owned();
+            Some(Taken { pointer, rule })
+        }
+        _ if KEYWORDS.contains(&last) => {
+            let rule = members(schema, parent)?.remove(last)?;
+            let pointer = path.to_owned();
+            Some(Taken { pointer, rule })
+        }
+        _ => None,
     }
-    Some(taken)
+}
+
+fn unescaped(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// The object that a pointer leads to.
+fn members<'s>(
+    schema: &'s mut Map<String, Value>,
+    pointer: &str,
+) -> Option<&'s mut Map<String, Value>> {
+    if pointer.is_empty() {
+        return Some(schema);
+    }
+    pointed(schema, pointer)?.as_object_mut()
 }
 
 /// Resolves a JSON pointer, whose root is an object; `None` if it leads nowhere.
@@ -134,37 +167,37 @@ fn pointed<'s>(schema: &'s mut Map<String, Value>, pointer: &str) -> Option<&'s 
     let (first, rest) = rest
         .split_once('/')
         .map_or((rest, None), |(first, rest)| (first, Some(rest)));
-    let place = schema.get_mut(&first.replace("~1", "/").replace("~0", "~"))?;
+    let place = schema.get_mut(&unescaped(first))?;
     match rest {
         None => Some(place),
         Some(rest) => place.pointer_mut(&format!("/{rest}")),
     }
 }
 
-/// Takes out patterns that cannot be checked.
+/// Takes out patterns that cannot be checked, in the schema at this pointer and below.
 fn drop_patterns(
     schema: &mut Map<String, Value>,
-    unchecked: &BTreeSet<String>,
-    dropped: &mut BTreeSet<String>,
+    pointer: &str,
+    unchecked: &BTreeMap<String, String>,
+    notes: &mut Vec<String>,
 ) {
-    if unchecked.is_empty() {
-        return;
-    }
     let pattern = schema.get("pattern").and_then(Value::as_str);
-    if let Some(pattern) = pattern.filter(|own| unchecked.contains(*own)) {
-        dropped.insert(pattern.to_owned());
+    if let Some(why) = pattern.and_then(|own| unchecked.get(own)) {
+        notes.push(mark::note(&format!("{pointer}/pattern"), why));
         schema.remove("pattern");
     }
-    let lists = schema.values_mut().filter_map(|it| match it {
-        Value::Array(items) => Some(items),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            None
+    for (name, value) in schema {
+        let below = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+        match value {
+            Value::Object(members) => drop_patterns(members, &below, unchecked, notes),
+            Value::Array(items) => {
+                for (at, item) in items.iter_mut().enumerate() {
+                    if let Value::Object(item) = item {
+                        drop_patterns(item, &format!("{below}/{at}"), unchecked, notes);
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-    });
-    for item in lists.flatten().filter_map(Value::as_object_mut) {
-        drop_patterns(item, unchecked, dropped);
-    }
-    for member in schema.values_mut().filter_map(Value::as_object_mut) {
-        drop_patterns(member, unchecked, dropped);
     }
 }

@@ -15,6 +15,9 @@ use crate::manifest::{Auth, Imported, Method, Piece, RequestEntry, Template, Too
 /// Longest description of a tool, in characters.
 const DESCRIPTION_CHARS: usize = 400;
 
+/// Longest path, in bytes. Servers take no longer ones.
+const PATH_BYTES_MAX: usize = 4_096;
+
 /// Longest title of a tool, in characters.
 const TITLE_CHARS: usize = 80;
 
@@ -36,8 +39,8 @@ pub(crate) struct Surroundings<'d> {
     pub(crate) origin: String,
     /// The credential, if there is one.
     pub(crate) auth: Option<Auth>,
-    /// Patterns that the binder cannot check.
-    pub(crate) unchecked: BTreeSet<String>,
+    /// Patterns that the binder cannot check, each with the reason.
+    pub(crate) unchecked: BTreeMap<String, String>,
 }
 
 /// An imported operation.
@@ -96,15 +99,7 @@ impl<'d> Surroundings<'d> {
         if arguments.is_cut {
             notes.push("the arguments are large: optional members deep inside are not declared, but may be sent".to_owned());
         }
-        if arguments.is_opened {
-            notes.push("a part of an allOf allows no other members, which is not checked for that part alone: the members of the other parts may be sent".to_owned());
-        }
-        if arguments.is_untyped {
-            notes.push(
-                "choices are not of the type that is declared for them: the type is not checked"
-                    .to_owned(),
-            );
-        }
+        notes.extend(arguments.notes.iter().cloned());
         let mut entry = ToolEntry::named(name);
         entry.upstream = Some(upstream.to_owned());
         let (title, description) = described(operation);
@@ -226,6 +221,11 @@ struct Path {
 
 impl Path {
     fn read(path: &str) -> Result<Self, Reason> {
+        if path.len() > PATH_BYTES_MAX {
+            let message = format!("it has more than {PATH_BYTES_MAX} bytes");
+            let at = "path".to_owned();
+            return Err(Reason::Entry { at, message });
+        }
         let path = path.split('#').next().unwrap_or_default();
         let (path, fixed) = path.split_once('?').unwrap_or((path, ""));
         let pairs = url::form_urlencoded::parse(fixed.as_bytes()).into_owned();

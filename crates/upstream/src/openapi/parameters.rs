@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Reason;
 use super::document::{Document, Version};
+use super::schema::PARTS_MAX;
 use super::source::Node;
 use crate::manifest::{ArgumentEntry, Place, Style};
 
@@ -62,8 +63,10 @@ pub(crate) fn of<'d>(
             continue;
         };
         let same = |it: &Parameter<'d>| it.name == parameter.name && it.place == parameter.place;
+        let is_full = parameters.len() == PARTS_MAX;
         match parameters.iter_mut().find(|it| same(it)) {
             Some(earlier) => *earlier = parameter,
+            None if is_full => return Err(Reason::TooLarge { most: PARTS_MAX }),
             None => parameters.push(parameter),
         }
     }

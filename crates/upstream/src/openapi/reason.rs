@@ -137,6 +137,13 @@ pub enum Reason {
         /// The most.
         most: usize,
     },
+    /// The operation has a server of its own, and the document has more servers than one file of upstreams should have.
+    /// Usually a generator has written the server of each tenant.
+    #[error("it has a server of its own, and the document has more than {most} servers")]
+    Servers {
+        /// The most.
+        most: usize,
+    },
     /// The name of the operation says that it takes money. Usually it captures or confirms a payment.
     #[error(
         "its name {name:?} says that it takes a payment, which no agent may do; a person pays, or declare a tool by hand"
@@ -173,6 +180,7 @@ impl Reason {
             Self::SameName { .. } => "one name twice",
             Self::Schema { .. } => "schema",
             Self::TooLarge { .. } => "too large",
+            Self::Servers { .. } => "too many servers",
             Self::Payment { .. } => "takes a payment",
             Self::Entry { .. } => "entry",
         }

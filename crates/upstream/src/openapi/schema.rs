@@ -7,6 +7,7 @@
 mod choices;
 mod defs;
 mod keywords;
+pub(crate) mod mark;
 mod merge;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,9 +20,10 @@ use super::source::Node;
 use super::text;
 
 pub(crate) use defs::inlined;
+use mark::Mark;
 
 /// Most parts of the schemas of one tool, before optional members are left out below some depth.
-const PARTS_MAX: usize = 700;
+pub(crate) const PARTS_MAX: usize = 700;
 
 /// The depths below which optional members are left out, one after the other, until the parts are few enough.
 const DEPTHS: [usize; 7] = [usize::MAX, 5, 4, 3, 2, 1, 0];
@@ -58,10 +60,8 @@ pub(crate) struct Converter<'d> {
     nesting: usize,
     /// True if optional members were left out.
     pub(crate) is_cut: bool,
-    /// True if a closed part of an `allOf` was joined with others, whose members it would forbid.
-    pub(crate) is_opened: bool,
-    /// True if no choice of a schema is of its declared type.
-    pub(crate) is_untyped: bool,
+    /// True if the body, whose members are arguments, has a closed part of an `allOf` that was joined with others.
+    pub(crate) is_body_opened: bool,
 }
 
 struct Target {
@@ -85,8 +85,7 @@ pub(crate) fn within_bounds<'d, T>(
             parts: 0,
             nesting: 0,
             is_cut: false,
-            is_opened: false,
-            is_untyped: false,
+            is_body_opened: false,
         };
         let done = convert(&mut converter).and_then(|made| {
             converter.finish()?;
@@ -223,22 +222,14 @@ impl<'d> Converter<'d> {
             let before = self.in_place.len();
             let part = self.part(part, &mut all, depth)?;
             if let Some(part) = part {
-                self.join(&mut all, part);
+                join(&mut all, part);
             }
             self.in_place.truncate(before);
         }
         let own = self.plain(node, depth, false)?;
-        self.join(&mut all, own);
+        join(&mut all, own);
         keywords::tidy_required(&mut all);
         Ok(all)
-    }
-
-    /// Joins a part into the ones before it. A closed part is closed together with the others.
-    fn join(&mut self, all: &mut Map<String, Value>, part: Map<String, Value>) {
-        let is_closed = |it: &Map<_, _>| it.get("additionalProperties") == Some(&json!(false));
-        let declares = |it: &Map<_, _>| it.contains_key("properties");
-        self.is_opened |= is_closed(all) && declares(&part) || is_closed(&part) && declares(all);
-        merge::into(all, part);
     }
 
     /// A part of an `allOf`. One that is being converted already says nothing more.
@@ -266,7 +257,7 @@ impl<'d> Converter<'d> {
             let inner = self.part(inner, all, depth);
             self.nesting -= 1;
             if let Some(inner) = inner? {
-                self.join(all, inner);
+                join(all, inner);
             }
             self.in_place.truncate(before);
         }
@@ -303,5 +294,16 @@ impl<'d> Converter<'d> {
         let is_said = |node: &Node<'d>| node.is_true("readOnly");
         let target = self.document.follow(node);
         is_said(node) || target.is_ok_and(is_said)
+    }
+}
+
+/// Joins a part of an `allOf` into the ones before it. A closed part is closed together with the others, whose members it would forbid.
+fn join(all: &mut Map<String, Value>, part: Map<String, Value>) {
+    let is_closed = |it: &Map<_, _>| it.get("additionalProperties") == Some(&json!(false));
+    let declares = |it: &Map<_, _>| it.contains_key("properties");
+    let is_opened = is_closed(all) && declares(&part) || is_closed(&part) && declares(all);
+    merge::into(all, part);
+    if is_opened {
+        Mark::Closed.put(all);
     }
 }

@@ -1,5 +1,7 @@
 //! The credential of the service, as references to secrets that the operator sets.
 
+use std::collections::BTreeSet;
+
 use super::document::{Document, Version};
 use super::source::Node;
 use crate::manifest::{Auth, ClientAuth, ClientCredentials, SecretRef};
@@ -63,10 +65,11 @@ fn wanted<'d>(document: &Document<'d>) -> Vec<&'d str> {
             .map(|it| &*it.name)
     };
     let mut names: Vec<&str> = of(document.root()).collect();
+    let mut known: BTreeSet<&str> = names.iter().copied().collect();
     let items = document.root().get("paths").map_or(&[][..], Node::members);
     for operation in items.iter().flat_map(|it| it.node.members()) {
         for name in of(&operation.node) {
-            if !names.contains(&name) {
+            if known.insert(name) {
                 names.push(name);
             }
         }

@@ -6,7 +6,16 @@ use url::{Host, Url};
 
 use super::document::{Document, Version};
 use super::source::Node;
+use super::text;
 use crate::manifest::is_public;
+
+/// Most servers that are looked at, and longest address with the values of its variables, in bytes.
+const SERVERS_MAX: usize = 100;
+const ADDRESS_BYTES_MAX: usize = 2_048;
+
+/// Most other servers that a note names, and most characters of an address in a note.
+const OTHERS_MAX: usize = 8;
+const SHOWN_CHARS: usize = 200;
 
 /// The address that an upstream gets if the document names none that can be used. It is one that no name server knows.
 pub(crate) const UNKNOWN: &str = "https://set-base-url.invalid";
@@ -30,7 +39,10 @@ pub(crate) fn of(document: &Document<'_>, own: Option<&Node<'_>>, base: Option<&
     for address in &addresses {
         match absolute(address, base) {
             Ok(url) => usable.push(url),
-            Err(why) => notes.push(format!("the server {address:?} is not used: {why}")),
+            Err(why) => {
+                let address = text::brief(address, SHOWN_CHARS);
+                notes.push(format!("the server {address:?} is not used: {why}"));
+            }
         }
     }
     // A relative address without a base is at least a path.
@@ -53,6 +65,7 @@ pub(crate) fn of(document: &Document<'_>, own: Option<&Node<'_>>, base: Option<&
         .iter()
         .map(Url::as_str)
         .filter(|it| it.trim_end_matches('/') != base_url)
+        .take(OTHERS_MAX)
         .collect();
     if !others.is_empty() {
         notes.push(format!(
@@ -66,12 +79,17 @@ pub(crate) fn of(document: &Document<'_>, own: Option<&Node<'_>>, base: Option<&
 /// The servers of OpenAPI 3, with the defaults of their variables.
 fn listed(node: &Node<'_>, notes: &mut Vec<String>) -> Vec<String> {
     let mut addresses = Vec::new();
-    for server in node.list("servers") {
+    for server in node.list("servers").iter().take(SERVERS_MAX) {
         let Some(text) = server.text("url") else {
             continue;
         };
+        if text.len() > ADDRESS_BYTES_MAX {
+            notes.push("a server is not used: its address is too long".to_owned());
+            continue;
+        }
         let mut address = text.to_owned();
-        for variable in server.get("variables").map_or(&[][..], Node::members) {
+        let variables = server.get("variables").map_or(&[][..], Node::members);
+        for variable in variables.iter().take(SERVERS_MAX) {
             let default = variable
                 .node
                 .get("default")
@@ -83,7 +101,9 @@ fn listed(node: &Node<'_>, notes: &mut Vec<String>) -> Vec<String> {
                 Some(Node::Null | Node::List(_) | Node::Object(_)) | None => continue,
             };
             let place = format!("{{{}}}", variable.name);
-            if address.contains(&place) {
+            let count = address.matches(&place).count();
+            // The default may name other variables, which may name others twice.
+            if count > 0 && address.len() + count * default.len() <= ADDRESS_BYTES_MAX {
                 address = address.replace(&place, &default);
                 notes.push(format!("the server variable {place} is {default:?}"));
             }

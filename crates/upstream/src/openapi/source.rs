@@ -15,6 +15,12 @@ pub const DOCUMENT_BYTES_MAX: usize = 64 << 20;
 /// The most values of a document. YAML can name the same values again and again.
 const NODES_MAX: u32 = 8_000_000;
 
+/// The most bytes of texts that are copied: more than any document has, and less than an anchor can make of one.
+const COPIED_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
+
+/// Bytes in which a name with escapes is sought.
+const SOUGHT_BYTES: usize = 16 << 10;
+
 /// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Node<'t> {
@@ -54,6 +60,7 @@ impl<'t> Source<'t> {
             text,
             last: Cell::new(0),
             nodes: Cell::new(0),
+            copied: Cell::new(0),
         };
         let root = if text.trim_start().starts_with('{') {
             reading.json()?
@@ -158,6 +165,8 @@ struct Reading<'t> {
     /// Place of the last text that was read.
     last: Cell<usize>,
     nodes: Cell<u32>,
+    /// Bytes of texts that do not stand in the document as they are. YAML can name the same text again and again.
+    copied: Cell<usize>,
 }
 
 impl<'t> Reading<'t> {
@@ -207,11 +216,27 @@ impl<'t> Reading<'t> {
     /// The place of a name that was written with escapes: behind the last text, such as `\/` for a slash.
     fn sought(&self, name: &str) -> u32 {
         let rest = self.text.get(self.last.get()..).unwrap_or_default();
+        // A name that is written in yet another way is not found at all.
+        let mut end = rest.len().min(SOUGHT_BYTES);
+        while !rest.is_char_boundary(end) {
+            end += 1;
+        }
+        let near = rest.get(..end).unwrap_or_default();
         let written = name.replace('/', "\\/");
-        if let Some(at) = rest.find(&written) {
+        if let Some(at) = near.find(&written) {
             self.last.set(self.last.get() + at);
         }
         self.last.get() as u32
+    }
+
+    /// Counts a text that is copied.
+    fn copy<E: serde::de::Error>(&self, text: &str) -> Result<(), E> {
+        let copied = self.copied.get().saturating_add(text.len());
+        self.copied.set(copied);
+        if copied > COPIED_BYTES_MAX {
+            return Err(E::custom("its anchors name too much text again"));
+        }
+        Ok(())
     }
 
     fn count<E: serde::de::Error>(&self) -> Result<(), E> {
@@ -265,11 +290,13 @@ impl<'de> Visitor<'de> for Seed<'_, 'de> {
         Ok(Node::Text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Node<'de>, E> {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Node<'de>, E> {
+        self.0.copy(text)?;
         Ok(Node::Text(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Node<'de>, E> {
+    fn visit_string<E: serde::de::Error>(self, text: String) -> Result<Node<'de>, E> {
+        self.0.copy(&text)?;
         Ok(Node::Text(Cow::Owned(text)))
     }
 
@@ -328,7 +355,8 @@ impl<'de> Visitor<'de> for Key<'_, 'de> {
         Ok((Cow::Borrowed(name), at))
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
+        self.0.copy(name)?;
         let at = self.0.sought(name);
         Ok((Cow::Owned(name.to_owned()), at))
     }
@@ -383,6 +411,10 @@ mod tests {
             .concat();
         }
         assert!(Source::read(&bomb).is_err());
+        let long = "x".repeat(1 << 20);
+        let many = "- *a\n".repeat(1_000);
+        let repeated = format!("a: &a {long}\nb:\n{many}");
+        assert!(Source::read(&repeated).is_err());
     }
 
     #[test]

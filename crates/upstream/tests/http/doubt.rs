@@ -160,6 +160,44 @@ async fn a_declared_request_looks_it_up() {
     }
 }
 
+/// A8, T8: what a look-up finds is checked and filtered like the answer of the call itself, and it happened in any case.
+#[tokio::test]
+async fn what_a_look_up_finds_is_checked() {
+    let declared = "request = { method = \"POST\", path = \"/orders\" }\n\
+        reconcile.request = { method = \"GET\", path = \"/orders/by-key/{idempotency_key}\" }";
+    for look_up in ["", declared] {
+        for (kind, on_mismatch, expected) in [
+            ("integer", "refuse", "ok {\"order\":0} "),
+            ("string", "warn", "ok {\"order\":0} ANSWER_NOT_AS_DECLARED"),
+            (
+                "string",
+                "refuse",
+                "ok {\"order\":0} ANSWER_NOT_AS_DECLARED",
+            ),
+        ] {
+            let shop = Shop::start(true, || Act::Cut(Vec::new())).await;
+            let entry = format!(
+                "recovery.reconcile.grace_seconds = 0\nresponse.on_mismatch = '{on_mismatch}'\n\
+                 output = {{ type = 'object', properties = {{ order = {{ type = '{kind}' }} }} }}\n{look_up}"
+            );
+            let world = World::new(&shop.service, UPSTREAM, &tool(&entry));
+            assert!(!world.keyed("svc.order", ORDER, "k").await.ok);
+            let second = world.keyed("svc.order", ORDER, "k").await;
+            assert_eq!(told(&second), expected, "{look_up} {kind} {on_mismatch}");
+            assert_eq!(shop.orders(), 1);
+        }
+        let shop = Shop::start(true, || Act::Cut(Vec::new())).await;
+        let entry = format!(
+            "recovery.reconcile.grace_seconds = 0\nresponse.select_by_model = true\n{look_up}"
+        );
+        let world = World::new(&shop.service, UPSTREAM, &tool(&entry));
+        let order = r#"{"n": 1, "select": ".order"}"#;
+        assert!(!world.keyed("svc.order", order, "k").await.ok);
+        let second = world.keyed("svc.order", order, "k").await;
+        assert_eq!(told(&second), "ok 0 ", "{look_up}");
+    }
+}
+
 /// T8: without a way to find out, nothing runs blindly: the repeat is a `CONFLICT` until an operator decides.
 #[tokio::test]
 async fn what_cannot_be_told_stays_in_doubt() {

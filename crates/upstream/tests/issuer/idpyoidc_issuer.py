@@ -1,8 +1,11 @@
 """The issuer of PyPI's `idpyoidc`, with its own token exchange (RFC 8693): it reads and checks the request, makes a session of the exchange, and
 signs a JWT.
 
-Prints its port and its public key as one line of JSON, then one line for each token that it has issued. GET /login/NAME is how the test logs a
-user in.
+Prints its port and its public key as one line of JSON, then one line for each token that it has issued, with the audience that was asked for.
+GET /login/CLIENT/NAME is how the test logs a user in at a client.
+
+A token that another client was given is exchanged in a session of its own, of which this version leaves the audience out of the JWT; a token of
+the same client is exchanged in its own session, and the JWT has the audience.
 """
 
 import json
@@ -45,7 +48,7 @@ CONFIGURATION = {
                             "requested_token_types_supported": [ACCESS],
                             "policy": {"": {
                                 "function": "idpyoidc.server.oauth2.token_helper.validate_token_exchange_policy",
-                                "kwargs": {"audience": ["svc"], "resource": ["https://svc.example"]},
+                                "kwargs": {"audience": ["svc", "billing"], "resource": ["https://svc.example"]},
                             }},
                         },
                     },
@@ -79,15 +82,15 @@ ENDPOINT = SERVER.get_endpoint("token")
 ENDPOINT.request_format = "urlencoded"
 
 
-def login(user):
-    """A token of a user for the application `app`, as a login would make one."""
-    asked = AuthorizationRequest(client_id="app", response_type="code", redirect_uri="https://app.example", scope=["orders"], state="s")
+def login(client, user):
+    """A token of a user for a client, as a login would make one."""
+    asked = AuthorizationRequest(client_id=client, response_type="code", redirect_uri="https://app.example", scope=["orders"], state="s")
     manager = CONTEXT.session_manager
-    session = manager.create_session(create_authn_event(user), asked, user, client_id="app", sub_type="public")
+    session = manager.create_session(create_authn_event(user), asked, user, client_id=client, sub_type="public")
     grant = CONTEXT.authz(session, asked)
     token = grant.mint_token(
         session, context=CONTEXT, token_class="access_token", token_handler=manager.token_handler["access_token"],
-        usage_rules=grant.usage_rules["access_token"], token_type="Bearer", resources=["app"],
+        usage_rules=grant.usage_rules["access_token"], token_type="Bearer", resources=[client],
     )
     token.expires_at = int(time.time()) + SECONDS
     return token.value
@@ -97,7 +100,7 @@ class Issuer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        self.answer(200, {"access_token": login(self.path.rsplit("/", 1)[-1])})
+        self.answer(200, {"access_token": login(*self.path.split("/")[-2:])})
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
@@ -117,7 +120,7 @@ class Issuer(BaseHTTPRequestHandler):
             return
         told = ENDPOINT.do_response(request=request, **result)
         answer = json.loads(told["response"])
-        print(json.dumps({"grant": request["grant_type"], **answer}), flush=True)
+        print(json.dumps({"grant": request["grant_type"], "audience": request.get("audience"), **answer}), flush=True)
         self.answer(200, answer)
 
     def answer(self, status, answer):

@@ -12,6 +12,8 @@ use crate::process::Issuer;
 use crate::service::{Service, json as answer};
 use crate::{World, credentials, is_absent, resource};
 
+const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+
 /// B17: `oidc-provider` takes both ways in which the client proves itself, with a secret that has to be encoded, and its tokens are renewed.
 #[tokio::test]
 async fn a_certified_issuer_gives_and_renews_client_tokens() {
@@ -83,7 +85,8 @@ async fn another_issuer_exchanges_the_tokens_of_callers() {
         })
     };
     let by = |user: &str, token: &str| Principal::user(user).with_token(BearerToken::new(token));
-    let (ann, bob) = (issuer.login_elsewhere("ann"), issuer.login_elsewhere("bob"));
+    let login = |user: &str| issuer.login_elsewhere("app", user);
+    let (ann, bob) = (login("ann"), login("bob"));
     let allowed = world("svc");
     let mut subjects = Vec::new();
     for (user, token) in [("ann", &ann), ("bob", &bob), ("ann", &ann)] {
@@ -99,8 +102,13 @@ async fn another_issuer_exchanges_the_tokens_of_callers() {
         subjects.push(reply.data["sub"].clone());
     }
     assert_ne!(subjects[0], subjects[1]);
-    let exchange = "urn:ietf:params:oauth:grant-type:token-exchange";
-    assert_eq!(issuer.issued(exchange), 2, "one a caller");
+    // The issuer says so before it answers, and is read beside.
+    until(async || issuer.issued(EXCHANGE) >= 2).await;
+    assert_eq!(
+        issuer.audiences(EXCHANGE),
+        [json!(["svc"]), json!(["svc"])],
+        "one a caller, each for the service"
+    );
 
     let sent = service.seen().len();
     let forged = format!("{ann}x");
@@ -117,4 +125,36 @@ async fn another_issuer_exchanges_the_tokens_of_callers() {
     for secret in credentials(&service).iter().chain([&ann, &bob]) {
         is_absent(secret, &sinks);
     }
+}
+
+/// B17, A21: the audience of the configuration is that of the token which `idpyoidc` issues. A service that looks at the audience takes the token for
+/// itself, and neither the one that the caller came with nor one for another service.
+#[tokio::test]
+async fn another_issuer_binds_the_token_to_the_service() {
+    let issuer = Arc::new(Issuer::idpyoidc());
+    let service = resource(&issuer, Algorithm::RS256).await;
+    let own = issuer.login_elsewhere("gw", "ann");
+    assert_eq!(issuer.claims(&own).unwrap()["aud"], json!(["gw"]));
+    assert_eq!(issuer.verified(&own, Algorithm::RS256), None);
+    for (audience, is_taken) in [("svc", true), ("billing", false)] {
+        let world = World::new(&service, |client| {
+            let url = issuer.endpoint();
+            format!(
+                "auth.token_exchange = {{ token_url = '{url}', {client}, audience = '{audience}', scopes = ['orders'], client_auth = 'post' }}"
+            )
+        });
+        let ann = Principal::user("ann").with_token(BearerToken::new(own.as_str()));
+        let reply = world.call(ann, "svc.order", "{}").await;
+        assert_eq!(reply.ok, is_taken, "{audience}: {reply:?}");
+        let sent = service.last();
+        let token = sent.header("authorization").strip_prefix("Bearer ");
+        let claims = issuer.claims(token.unwrap()).unwrap();
+        assert_eq!(claims["aud"], json!([audience]), "{claims}");
+    }
+    until(async || issuer.issued(EXCHANGE) >= 2).await;
+    let asked = issuer.audiences(EXCHANGE);
+    assert!(
+        asked.starts_with(&[json!(["svc"]), json!(["billing"])]),
+        "{asked:?}"
+    );
 }

@@ -87,6 +87,13 @@ impl Issuer {
         issued.iter().filter(|it| it["grant"] == grant).count()
     }
 
+    /// Returns the audiences that were asked for with the tokens of a grant that were issued.
+    pub(crate) fn audiences(&self, grant: &str) -> Vec<Value> {
+        let issued = self.issued.lock().unwrap();
+        let issued = issued.iter().filter(|it| it["grant"] == grant);
+        issued.map(|it| it["audience"].clone()).collect()
+    }
+
     /// The claims of a token, if this issuer has signed it with this algorithm, for `svc`, and it has not expired.
     pub(crate) fn verified(&self, token: &str, algorithm: Algorithm) -> Option<Value> {
         let key = match algorithm {
@@ -113,9 +120,9 @@ impl Issuer {
         self.token_of(&format!("POST /token/{seconds}"), &body)
     }
 
-    /// Fetches a token of a user from `idpyoidc`.
-    pub(crate) fn login_elsewhere(&self, user: &str) -> String {
-        self.token_of(&format!("GET /login/{user}"), "")
+    /// Fetches a token of a user from `idpyoidc`, as one of its clients is given it.
+    pub(crate) fn login_elsewhere(&self, client: &str, user: &str) -> String {
+        self.token_of(&format!("GET /login/{client}/{user}"), "")
     }
 
     fn token_of(&self, what: &str, body: &str) -> String {

@@ -232,6 +232,33 @@ async fn a_lost_call_is_looked_up_with_another_tool() {
     }
 }
 
+/// A8, T8: what the other tool finds is checked like the answer of the call itself.
+#[tokio::test]
+async fn what_another_tool_finds_is_checked() {
+    for (kind, remark) in [("integer", ""), ("string", "ANSWER_NOT_AS_DECLARED")] {
+        let folder = folder();
+        std::fs::write(folder.path().join("tools"), find("Finds an order.")).unwrap();
+        let output = format!(
+            "output = {{ type = 'object', properties = {{ order = {{ type = '{kind}' }} }} }}\n"
+        );
+        let said = LOOKED_UP.replacen(
+            "recovery.reconcile",
+            &format!("{output}recovery.reconcile"),
+            1,
+        );
+        let manifest = plain(folder.path(), "", &format!("{FAST}{said}"));
+        let world = World::new(folder, &manifest).await;
+        let order = async || {
+            let reply = world.call_of("ann", "plain.order", r#"{"then": "die"}"#, Some("k"));
+            told(&reply.await)
+        };
+        let first = order().await;
+        assert!(first.contains("was lost before its answer"), "{first}");
+        assert_eq!(order().await, format!("ok {{\"order\":0}} {remark}"));
+        world.upstreams.close().await;
+    }
+}
+
 /// A22: a look-up whose definition has changed is not asked, and the call stays in doubt; one that was never approved keeps the tool out.
 #[tokio::test]
 async fn a_look_up_is_held_to_its_pin() {

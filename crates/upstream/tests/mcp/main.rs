@@ -12,6 +12,7 @@
 )]
 
 mod child;
+mod hostile;
 mod over_http;
 mod pins;
 mod real;

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use crate::world::{World, folder};
+use crate::world::{World, folder, plain};
 
 /// A server that tells changes of `notes://today`, and of nothing else.
 #[derive(Clone, Default)]
@@ -132,5 +132,61 @@ async fn a_resource_of_a_newer_server_is_watched() {
     within(updates.recv()).await.unwrap();
     ask(Asked::Unsubscribe, TODAY).await.unwrap();
     until(async || listeners() == 0).await;
+    world.upstreams.close().await;
+}
+
+/// A subscription over a connection that users share ends with the last of its own subscribers: another user's end of a subscription that
+/// they do not have changes nothing, at a server of either era.
+#[tokio::test]
+async fn one_user_does_not_end_the_subscription_of_another() {
+    let notes = Notes::default();
+    let url = served(notes.clone()).await;
+    let newer = format!(
+        "[[upstream]]\nname = 'web'\nkind = 'mcp'\nurl = '{url}'\nallow_private = ['loopback']\ntrust = 'first_use'\nshared = true\n"
+    );
+    let folder = folder();
+    let older = plain(folder.path(), ", '--offers'", "shared = true\n");
+    let world = World::new(folder, &format!("{newer}{older}")).await;
+    let tools: BTreeSet<String> = ["web.note", "plain.say"].map(str::to_owned).into();
+    let ask = async |user: &str, asked: Asked, uri: &str| {
+        let user = Principal::user(user);
+        let context = world.executor.context_outside_calls(&user).await.unwrap();
+        let request = Request {
+            context: &context,
+            tools: &tools,
+            dialogue: None,
+            asked,
+            params: json!({ "uri": uri }),
+        };
+        let answer: Value = within(world.upstreams.ask(request)).await.unwrap();
+        assert_eq!(answer, json!({}));
+    };
+    let uris = [
+        "upstream://web/notes://today",
+        "upstream://plain/notes://today",
+    ];
+    for uri in uris {
+        ask("ann", Asked::Subscribe, uri).await;
+        ask("bob", Asked::Unsubscribe, uri).await;
+        ask("eve", Asked::Subscribe, uri).await;
+        ask("eve", Asked::Unsubscribe, uri).await;
+        ask("eve", Asked::Unsubscribe, uri).await;
+    }
+    let listeners = || notes.listeners.load(Ordering::SeqCst);
+    until(async || listeners() == 1).await;
+    let mut updates = world.upstreams.updates();
+    notes.changed.notify_one();
+    assert_eq!(within(updates.recv()).await.unwrap(), uris[0]);
+    let watched = || world.lines("watched");
+    assert!(
+        !watched().contains(&"- notes://today".to_owned()),
+        "{:?}",
+        watched()
+    );
+    for uri in uris {
+        ask("ann", Asked::Unsubscribe, uri).await;
+    }
+    until(async || listeners() == 0).await;
+    until(async || watched().contains(&"- notes://today".to_owned())).await;
     world.upstreams.close().await;
 }

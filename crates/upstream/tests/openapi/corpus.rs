@@ -398,3 +398,88 @@ async fn a_tool_that_is_wrong_at_times_is_found() {
     let looser = trip(Some(("maximum", 40.into()))).await;
     assert!(matches!(looser, Trip::Wrong(_)), "{looser:?}");
 }
+
+/// B15: a note about one rule of a tool excuses that rule at that place, and nothing else of the tool.
+#[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table of differences")]
+async fn a_note_excuses_nothing_else() {
+    let ahead = r#"{"type": "string", "pattern": "^(?=[ab])[a-z]$"}"#;
+    let plain = r#"{"type": "string", "pattern": "^[a-z]$"}"#;
+    let text = format!(
+        r#"{{
+        "openapi": "3.0.3", "info": {{"title": "Notes"}}, "servers": [{{"url": "https://notes.example"}}],
+        "paths": {{"/set": {{"post": {{"operationId": "set", "requestBody": {{"required": true, "content": {{"application/json": {{"schema": {{
+            "type": "object", "required": ["one", "two", "inner"], "properties": {{
+                "one": {ahead}, "two": {plain}, "inner": {{
+                    "type": "object", "required": ["one", "count"],
+                    "properties": {{"one": {ahead}, "count": {{"type": "integer", "minimum": 1, "maximum": 9}}}}
+                }}
+            }}
+        }}}}}}}}}}}}}}
+    }}"#
+    );
+    let original = Original::parse(&text).unwrap();
+    let trip = async |change: &dyn Fn(&mut serde_json::Value), notes: &[&str]| {
+        let mut import = import(&text, &Options::default()).unwrap();
+        let told: Vec<&str> = import.report.tools[0]
+            .notes
+            .iter()
+            .map(String::as_str)
+            .collect();
+        let mut pointers: Vec<&str> = told.iter().filter_map(|it| it.split(' ').next()).collect();
+        pointers.sort_unstable();
+        assert_eq!(
+            pointers,
+            [
+                "/properties/inner/properties/one/pattern",
+                "/properties/one/pattern"
+            ]
+        );
+        let notes: Vec<String> = notes
+            .iter()
+            .map(|it| format!("{it} is not checked: x"))
+            .collect();
+        let entry = &mut import.manifest.tool[0];
+        let mut input = serde_json::Value::Object(entry.input.take().unwrap());
+        change(&mut input);
+        entry.input = input.as_object().cloned();
+        let service = Service::start(|_, _| json(200, "{}")).await;
+        let world = World::new(&import.manifest, &[&import.manifest.tool[0]], &service);
+        let trips = world
+            .trips(&import.manifest.tool[0], &notes, &original)
+            .await;
+        trips.trip
+    };
+    let both = [
+        "/properties/inner/properties/one/pattern",
+        "/properties/one/pattern",
+    ];
+    let nothing = |_: &mut serde_json::Value| ();
+    // Most draws break the noted patterns, and are drawn again.
+    let noted = trip(&nothing, &both).await;
+    assert!(!matches!(noted, Trip::Wrong(_)), "{noted:?}");
+    // Another pattern, another place, and another rule are no part of the notes.
+    for (change, notes) in [
+        (None, &both[..1]),
+        (None, &both[1..]),
+        (None, &["/properties/two/pattern"][..]),
+        (None, &["/properties/one/type"][..]),
+        (Some(("/properties/two", "pattern")), &both[..]),
+        (
+            Some(("/properties/inner/properties/count", "maximum")),
+            &both[..],
+        ),
+    ] {
+        let changed = |input: &mut serde_json::Value| {
+            if let Some((place, keyword)) = change {
+                let schema = input.pointer_mut(place).unwrap().as_object_mut().unwrap();
+                schema.remove(keyword).unwrap();
+            }
+        };
+        let wrong = trip(&changed, notes).await;
+        assert!(
+            matches!(wrong, Trip::Wrong(_)),
+            "{change:?} {notes:?}: {wrong:?}"
+        );
+    }
+}

@@ -12,7 +12,9 @@
 )]
 
 mod corpus;
+mod excuse;
 mod honest;
+mod hostile;
 mod laws;
 mod original;
 mod sample;

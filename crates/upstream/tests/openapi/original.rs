@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use jsonschema::ValidationError;
-use jsonschema::error::ValidationErrorKind;
 use serde_json::{Value, json};
 
+use crate::excuse::{Broken, Whose};
 use crate::service::Seen;
 use decode::{Pairs, decoded, unescaped};
 
@@ -36,9 +36,12 @@ type Checked<T> = Result<T, Unfit>;
 pub(crate) enum Unfit {
     /// The request is wrong, as far as this reader can tell.
     Wrong(String),
-    /// Only rules are broken that a tool's schema need not have: exactly one branch of a `oneOf`, and these patterns. The caller knows
-    /// whether the tool's schema has the patterns.
-    Stricter { why: String, patterns: Vec<String> },
+    /// A value breaks rules of its schema.
+    Broken {
+        why: String,
+        whose: Whose,
+        broken: Vec<Broken>,
+    },
     /// This reader cannot tell.
     Untold(String),
 }
@@ -46,19 +49,38 @@ pub(crate) enum Unfit {
 impl Unfit {
     pub(crate) fn why(&self) -> &str {
         match self {
-            Self::Wrong(why) | Self::Stricter { why, .. } | Self::Untold(why) => why,
+            Self::Wrong(why) | Self::Broken { why, .. } | Self::Untold(why) => why,
         }
     }
 
-    /// The same reason, at this place.
-    fn below(self, place: &str) -> Self {
+    /// The same reason, at this member of the body.
+    fn in_member(self, name: &str) -> Self {
+        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         match self {
-            Self::Wrong(why) => Self::Wrong(format!("{place}: {why}")),
-            Self::Stricter { why, patterns } => Self::Stricter {
-                why: format!("{place}: {why}"),
-                patterns,
+            Self::Wrong(why) => Self::Wrong(format!("{name}: {why}")),
+            Self::Broken { why, broken, .. } => Self::Broken {
+                why: format!("{name}: {why}"),
+                whose: Whose::Body,
+                broken: broken.into_iter().map(|it| it.below(&pointer)).collect(),
             },
-            Self::Untold(why) => Self::Untold(format!("{place}: {why}")),
+            Self::Untold(why) => Self::Untold(format!("{name}: {why}")),
+        }
+    }
+
+    /// The same reason, in this parameter.
+    fn in_parameter(self, parameter: &Value) -> Self {
+        let name = parameter["name"].as_str().unwrap_or_default().to_owned();
+        match self {
+            Self::Wrong(why) => Self::Wrong(format!("{name:?}: {why}")),
+            Self::Broken { why, broken, .. } => Self::Broken {
+                why: format!("{name:?}: {why}"),
+                whose: Whose::Parameter {
+                    place: place(parameter),
+                    name,
+                },
+                broken,
+            },
+            Self::Untold(why) => Self::Untold(format!("{name:?}: {why}")),
         }
     }
 }
@@ -335,7 +357,11 @@ impl Original {
             }
             let value = seen.headers.get(&name);
             // The request has these of its own.
-            let is_own = |it: &&String| it.starts_with("countersign/") || *it == "gzip";
+            let is_own = |it: &&String| match name.as_str() {
+                "user-agent" => it.starts_with("countersign/"),
+                "accept-encoding" => *it == "gzip",
+                _ => false,
+            };
             let value = value.filter(|it| !is_own(it));
             self.one(
                 parameter,
@@ -391,13 +417,13 @@ impl Original {
             serde_json::from_str(&unescaped(&pairs.0[0].1))
                 .map_err(|_| format!("{name:?} is no JSON"))?
         } else {
-            decoded(self, schema, name, pairs)?
+            decoded(self, schema, name, pairs).map_err(|it| it.in_parameter(parameter))?
         };
         collect(&value, leaves);
         Ok(())
     }
 
-    /// True if a schema of the document accepts a value.
+    /// Checks a value against a schema of the document.
     pub(super) fn accepts(&self, schema: &Value, value: &Value) -> Checked<()> {
         let key = schema.to_string();
         let known = self.validators.borrow().get(&key).cloned();
@@ -415,12 +441,11 @@ impl Original {
         let told = errors
             .iter()
             .map(|error| format!("{error} at {}", error.instance_path()));
-        let why = told.collect::<Vec<_>>().join("; ");
-        let mut patterns = Vec::new();
-        if errors.iter().all(|error| is_stricter(error, &mut patterns)) {
-            return Err(Unfit::Stricter { why, patterns });
-        }
-        Err(Unfit::Wrong(why))
+        Err(Unfit::Broken {
+            why: told.collect::<Vec<_>>().join("; "),
+            whose: Whose::Body,
+            broken: Broken::of(&errors),
+        })
     }
 
     fn validator(&self, schema: &Value) -> Checked<jsonschema::Validator> {
@@ -469,29 +494,6 @@ impl Original {
                 }
             }
         }
-    }
-}
-
-/// True if an error is one of a rule that a tool's schema need not have; the patterns among them are gathered. A union in which no branch
-/// fits is such an error if all that is wrong with one of its branches is.
-fn is_stricter(error: &ValidationError<'_>, patterns: &mut Vec<String>) -> bool {
-    match error.kind() {
-        ValidationErrorKind::OneOfMultipleValid { .. } => true,
-        ValidationErrorKind::Pattern { pattern } => {
-            patterns.push(pattern.clone());
-            true
-        }
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            context.iter().filter(|it| !it.is_empty()).any(|branch| {
-                let mut own = Vec::new();
-                let fits = branch.iter().all(|error| is_stricter(error, &mut own));
-                if fits {
-                    patterns.append(&mut own);
-                }
-                fits
-            })
-        }
-        _ => false,
     }
 }
 

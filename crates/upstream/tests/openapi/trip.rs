@@ -14,6 +14,7 @@ use countersign_upstream::manifest::{Auth, BodyFormat, Place, SecretRef};
 use countersign_upstream::{Manifest, ToolEntry, Upstreams};
 use serde_json::{Map, Value, json};
 
+use crate::excuse::Excuses;
 use crate::original::{Leaves, Original, Unfit, collect};
 use crate::sample::Sampler;
 use crate::service::{Seen, Service};
@@ -57,6 +58,21 @@ pub(crate) struct World<'s> {
     base: String,
 }
 
+/// An executor with the tools of a manifest.
+pub(crate) fn executor_of(manifest: &Manifest) -> Executor {
+    let upstreams = Upstreams::prepare(manifest, Path::new(".")).unwrap();
+    let catalog = Catalog::builder().build().unwrap();
+    for tool in upstreams.tools().unwrap() {
+        catalog.add(tool).unwrap();
+    }
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let store = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
+    Executor::builder(catalog)
+        .store(store as Arc<dyn Store>)
+        .clock(clock)
+        .build()
+}
+
 impl<'s> World<'s> {
     /// The tools of these entries. Their upstream is the service, below the path that the document has.
     pub(crate) fn new(manifest: &Manifest, entries: &[&ToolEntry], service: &'s Service) -> Self {
@@ -90,19 +106,8 @@ impl<'s> World<'s> {
         for tool in &mut manifest.tool {
             tool.enabled = Some(true);
         }
-        let upstreams = Upstreams::prepare(&manifest, Path::new(".")).unwrap();
-        let catalog = Catalog::builder().build().unwrap();
-        for tool in upstreams.tools().unwrap() {
-            catalog.add(tool).unwrap();
-        }
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let store = Arc::new(MemoryStore::with_clock(clock.clone()).keeping_log());
-        let executor = Executor::builder(catalog)
-            .store(store as Arc<dyn Store>)
-            .clock(clock)
-            .build();
         Self {
-            executor,
+            executor: executor_of(&manifest),
             service,
             base,
         }
@@ -119,8 +124,8 @@ impl<'s> World<'s> {
     /// The round trips of one tool. `notes` are those of the import about it.
     ///
     /// Arguments that the tool's own schema accepts, as another validator reads it, have to arrive as the document says: a refusal or a
-    /// wrong request is wrong at once. Excused are draws that break a rule that the import has left out and says so ([`is_loosened`]), and
-    /// those of which the reader of the document cannot tell. Arguments are then drawn again.
+    /// wrong request is wrong at once. Excused are draws that break a rule which the import has left out, as a note says for this very place
+    /// ([`Excuses`]), and those of which the reader of the document cannot tell. Arguments are then drawn again.
     pub(crate) async fn trips(
         &self,
         entry: &ToolEntry,
@@ -132,6 +137,7 @@ impl<'s> World<'s> {
             redraws: BTreeMap::new(),
             has_arguments: false,
         };
+        let excuses = Excuses::new(entry, notes);
         let input = Value::Object(entry.input.clone().unwrap_or_default());
         let schema = match own_validator(&input) {
             Ok(schema) => schema,
@@ -149,7 +155,7 @@ impl<'s> World<'s> {
             let excuse = if let Err(error) = schema.validate(&arguments) {
                 Some(("not as the tool says", format!("{error} | {arguments}")))
             } else {
-                match self.trip(entry, notes, original, &arguments).await {
+                match self.trip(entry, &excuses, original, &arguments).await {
                     Ok(excuse) => excuse,
                     Err(why) => {
                         trips.trip = Trip::Wrong(why);
@@ -187,17 +193,17 @@ impl<'s> World<'s> {
     async fn trip(
         &self,
         entry: &ToolEntry,
-        notes: &[String],
+        excuses: &Excuses<'_>,
         original: &Original,
         arguments: &Value,
     ) -> Result<Option<(&'static str, String)>, String> {
         let imported = entry.imported.as_ref().ok_or("it was not imported")?;
         let (reply, seen) = self.call(&entry.name, arguments).await;
         let [request] = &seen[..] else {
-            let refusal = reply.error.map(|error| error.message.to_string());
+            let refusal = reply.error.as_ref().map(|error| error.message.to_string());
             let refusal = refusal.unwrap_or_default();
             let told = format!("{} requests: {refusal} {arguments}", seen.len());
-            return if seen.is_empty() && is_guarded(entry, arguments) {
+            return if seen.is_empty() && excuses.cover_refusal(&reply, arguments) {
                 Ok(Some(("cannot be sent", told)))
             } else {
                 Err(told)
@@ -209,8 +215,8 @@ impl<'s> World<'s> {
                 Ok(()) => Ok(None),
                 Err(why) => Err(told(&why)),
             },
-            Err(unfit) if is_loosened(&unfit, entry, notes) => {
-                Ok(Some(("a rule was left out", told(unfit.why()))))
+            Err(Unfit::Broken { why, whose, broken }) if excuses.cover(&whose, &broken) => {
+                Ok(Some(("a rule was left out", told(&why))))
             }
             Err(Unfit::Untold(why)) => Ok(Some(("the reader cannot tell", told(&why)))),
             Err(unfit) => Err(told(unfit.why())),
@@ -241,59 +247,10 @@ impl<'s> World<'s> {
     }
 }
 
-/// True if a value cannot be sent at its place, whatever the document says: a step `.` or `..` in the path, or spaces around a header.
-fn is_guarded(entry: &ToolEntry, arguments: &Value) -> bool {
-    let path = entry.request.as_ref().map_or("", |it| it.path.as_str());
-    let arguments = arguments.as_object().into_iter().flatten();
-    arguments.into_iter().any(|(name, value)| {
-        let place = entry.arguments.get(name).and_then(|it| it.place);
-        let mut texts = Leaves::new();
-        collect(value, &mut texts);
-        let is_in_path = path.contains(&format!("{{{name}}}"));
-        let is_step = |text: &String| {
-            let mut steps = text.split(['/', '\\', ';', ',']);
-            steps.any(|step| matches!(step, "." | ".."))
-        };
-        let is_spaced = |text: &String| text.starts_with(' ') || text.ends_with(' ');
-        is_in_path && texts.iter().any(is_step)
-            || place == Some(Place::Header) && texts.iter().any(is_spaced)
-    })
-}
-
-/// True if a request breaks only rules that the import has left out, and says so: each `oneOf` is an `anyOf` (docs/openapi-import.md), and
-/// a rule that the binder cannot check is named in a note.
-fn is_loosened(unfit: &Unfit, entry: &ToolEntry, notes: &[String]) -> bool {
-    let is_noted = notes.iter().any(|note| note.contains("not checked"));
-    match unfit {
-        Unfit::Stricter { patterns, .. } if patterns.is_empty() => true,
-        Unfit::Stricter { patterns, .. } => {
-            let input = Value::Object(entry.input.clone().unwrap_or_default());
-            is_noted && !has_any(&input, patterns)
-        }
-        Unfit::Wrong(_) => is_noted,
-        Unfit::Untold(_) => false,
-    }
-}
-
 /// A validator that is not ours for the schema of a tool.
 fn own_validator(input: &Value) -> Result<jsonschema::Validator, String> {
     let options = jsonschema::draft202012::options().should_validate_formats(true);
     options.build(input).map_err(|error| error.to_string())
-}
-
-/// True if a schema has one of these patterns.
-fn has_any(schema: &Value, patterns: &[String]) -> bool {
-    match schema {
-        Value::Object(members) => members.iter().any(|(name, it)| {
-            let is_own = name == "pattern"
-                && it
-                    .as_str()
-                    .is_some_and(|it| patterns.iter().any(|one| one == it));
-            is_own || has_any(it, patterns)
-        }),
-        Value::Array(items) => items.iter().any(|it| has_any(it, patterns)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 /// Every argument arrives once, and nothing else but presets.

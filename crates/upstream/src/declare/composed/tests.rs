@@ -156,4 +156,43 @@ fn broken_and_endless_schemas_end() {
     let schema = json!({"type": "object", "$ref": "#/$defs/0", "$defs": definitions});
     let mut composed = composed(schema);
     assert!(composed.hide(&Way::of("a")).is_err());
+    // Each reference names a large definition again.
+    let large: Vec<Value> = (0..1_000).map(|at| json!({"maxLength": at})).collect();
+    let parts = vec![json!({"$ref": "#/$defs/Large"}); 200];
+    let schema = json!({
+        "type": "object", "allOf": parts, "$defs": {"Large": {"minProperties": 1, "anyOf": large}},
+    });
+    let mut composed = self::composed(schema);
+    assert!(composed.hide(&Way::of("a")).is_err());
+    // Each definition leads deep down to the next one.
+    let mut definitions = Map::new();
+    for at in 0..100 {
+        let mut own = json!({"$ref": format!("#/$defs/{}", at + 1)});
+        for _ in 0..40 {
+            own = json!({"allOf": [own]});
+        }
+        definitions.insert(at.to_string(), own);
+    }
+    let schema = json!({"type": "object", "allOf": [{"$ref": "#/$defs/0"}], "$defs": definitions});
+    let mut composed = self::composed(schema);
+    assert!(composed.hide(&Way::of("a")).is_err());
+}
+
+/// Definitions that are still named stay, by a pointer or by an anchor, with those that they name.
+#[test]
+fn only_named_definitions_stay() {
+    let schema = json!({
+        "type": "object", "$ref": "#/$defs/Root",
+        "$defs": {
+            "Root": {"type": "object", "properties": {"a": {"$ref": "#day"}, "b": {"$ref": "#/$defs/B~1b/items"}}},
+            "Day": {"$anchor": "day", "type": "string"},
+            "B/b": {"items": {"$ref": "#/definitions/C"}},
+            "Unused": {"$ref": "#/$defs/Hidden"}, "Hidden": {},
+        },
+        "definitions": {"C": {}, "D": {}},
+    });
+    let (made, _) = hidden(schema, &["x"]);
+    let names = |keyword: &str| made[keyword].as_object().unwrap().keys().cloned();
+    assert_eq!(names("$defs").collect::<Vec<_>>(), ["B/b", "Day"]);
+    assert_eq!(names("definitions").collect::<Vec<_>>(), ["C"]);
 }

@@ -109,6 +109,12 @@ fn template(request: &RequestEntry, place: &mut Checker<'_>) -> BTreeSet<String>
     if path.contains(['?', '#']) {
         place.complain("leave ? and # out; fixed parameters stand in request.query");
     }
+    if path.contains(|c: char| c.is_control() || c == '\\') {
+        place.complain("the path has a control character or a backslash; escape it as %XX");
+    }
+    if path.split('/').any(is_step) {
+        place.complain("a step . or .. leads to another path; write the path that is meant");
+    }
     match Template::parse(path) {
         Ok(template) => template.names().map(str::to_owned).collect(),
         Err(error) => {
@@ -116,6 +122,12 @@ fn template(request: &RequestEntry, place: &mut Checker<'_>) -> BTreeSet<String>
             BTreeSet::new()
         }
     }
+}
+
+/// True for the steps `.` and `..`, also if they are escaped.
+fn is_step(step: &str) -> bool {
+    let plain = step.to_ascii_lowercase().replace("%2e", ".");
+    matches!(plain.as_str(), "." | "..")
 }
 
 fn argument_place(

@@ -1,30 +1,50 @@
 //! `enum` and `const`: the values that are allowed, in the type that the schema has.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::super::source::Node;
 
-/// `enum` and `const`, without null: TOML has none. False if no choice is of a declared type, so that the type is left out.
+/// Most choices that a model is shown.
+pub(super) const CHOICES_MAX: usize = 5_000;
+
+/// A rule about choices that the schema does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// None.
+    Nothing,
+    /// The type: no choice is of it.
+    Type,
+    /// The choices: there are too many.
+    Choices,
+}
+
+/// `enum` and `const`, without null: TOML has none.
 pub(super) fn choices(
     node: &Node<'_>,
     types: &mut Vec<&'static str>,
     is_nullable: bool,
     made: &mut Map<String, Value>,
-) -> bool {
+) -> Left {
     let listed: Vec<&Node<'_>> = match (node.get("const"), node.get("enum")) {
         (Some(value), _) => vec![value],
         (None, Some(values)) => values.items().iter().collect(),
-        (None, None) => return true,
+        (None, None) => return Left::Nothing,
     };
     if listed.is_empty() {
-        return true;
+        return Left::Nothing;
+    }
+    if listed.len() > CHOICES_MAX {
+        return Left::Choices;
     }
     let has_null = listed.contains(&&Node::Null);
     let mut values: Vec<Value> = Vec::new();
+    let mut known = BTreeSet::new();
     for value in listed.into_iter().filter(|it| **it != Node::Null) {
         let value = as_type(value.value(), types);
         // What TOML cannot hold is no choice that a model makes.
-        if !is_unwritable(&value) && !values.contains(&value) {
+        if !is_unwritable(&value) && known.insert(value.to_string()) {
             values.push(value);
         }
     }
@@ -32,11 +52,11 @@ pub(super) fn choices(
         if has_null {
             *types = vec!["null"];
         }
-        return true;
+        return Left::Nothing;
     }
     // The choices of a list that are no lists are those of its items, written at the wrong place: nothing would fit them.
     if types.as_slice() == ["array"] && !values.iter().any(Value::is_array) {
-        return true;
+        return Left::Nothing;
     }
     let fits = |value: &Value| types.is_empty() || types.iter().any(|name| is_of(value, name));
     let is_typed = values.iter().any(fits);
@@ -55,7 +75,7 @@ pub(super) fn choices(
     } else {
         made.insert("enum".to_owned(), values.into());
     }
-    is_typed
+    if is_typed { Left::Nothing } else { Left::Type }
 }
 
 /// A choice that is written in another type than the schema has: `enum: [1, 2]` of a text, or `"1"` of a number.

@@ -27,14 +27,16 @@ pub(crate) fn inlined(root: &mut Map<String, Value>, definitions: &Map<String, V
         }
         edges.insert(name, targets);
     }
-    let stays: BTreeSet<String> = definitions
-        .iter()
-        .filter(|(name, schema)| {
-            let is_shared = uses.get(*name).copied().unwrap_or(0) > 1;
-            is_cyclic(name, &edges) || (is_shared && schema.to_string().len() > SHORT_BYTES)
-        })
-        .map(|(name, _)| name.clone())
+    let mut stays: BTreeSet<String> = definitions
+        .keys()
+        .filter(|name| is_cyclic(name, &edges))
+        .cloned()
         .collect();
+    // The length counts with everything that is inlined into it: short ones that name short ones twice would double with each step.
+    let mut lengths = BTreeMap::new();
+    for name in definitions.keys() {
+        length(name, definitions, &edges, &uses, &mut stays, &mut lengths);
+    }
     for value in root.values_mut() {
         expand(value, definitions, &stays);
     }
@@ -57,6 +59,37 @@ pub(crate) fn inlined(root: &mut Map<String, Value>, definitions: &Map<String, V
     if !kept.is_empty() {
         root.insert("$defs".to_owned(), kept.into_iter().collect());
     }
+}
+
+/// The length of a definition in the place of a reference. Those that are too long for that, and used more than once, are added to
+/// `stays`, of which cyclic ones are already a part.
+fn length(
+    name: &str,
+    definitions: &Map<String, Value>,
+    edges: &BTreeMap<&str, Vec<String>>,
+    uses: &BTreeMap<String, usize>,
+    stays: &mut BTreeSet<String>,
+    known: &mut BTreeMap<String, usize>,
+) -> usize {
+    if stays.contains(name) {
+        return 0;
+    }
+    if let Some(length) = known.get(name) {
+        return *length;
+    }
+    let own = definitions.get(name).map_or(0, |it| it.to_string().len());
+    let targets = edges.get(name).into_iter().flatten();
+    let inner = targets.map(|it| length(it, definitions, edges, uses, stays, known));
+    let all = inner.fold(own, usize::saturating_add);
+    let is_shared = uses.get(name).copied().unwrap_or(0) > 1;
+    let in_place = if is_shared && all > SHORT_BYTES {
+        stays.insert(name.to_owned());
+        0
+    } else {
+        all
+    };
+    known.insert(name.to_owned(), in_place);
+    in_place
 }
 
 /// True if a definition leads to itself.
@@ -157,5 +190,23 @@ mod tests {
             json!({"type": "object", "properties": {"s": {"type": "string"}}, "description": "A."})
         );
         assert_eq!(root["properties"]["b"], json!({"type": "string"}));
+    }
+
+    /// B15: short definitions that name the next one twice do not double with each step.
+    #[test]
+    fn short_definitions_do_not_double() {
+        let mut definitions = Map::new();
+        for at in 0..64 {
+            let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+            definitions.insert(
+                format!("d{at}"),
+                json!({"properties": {"a": next, "b": next}}),
+            );
+        }
+        definitions.insert("d64".to_owned(), json!({"type": "string"}));
+        let mut root = Map::new();
+        root.insert("x".to_owned(), json!({"$ref": "#/$defs/d0"}));
+        inlined(&mut root, &definitions);
+        assert!(Value::Object(root).to_string().len() < 64 * 200);
     }
 }

@@ -1,5 +1,6 @@
 //! The keywords of one schema of a document.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
@@ -7,8 +8,9 @@ use serde_json::{Map, Value, json};
 use super::super::document::Version;
 use super::super::source::Node;
 use super::super::text;
-use super::choices::{choices, is_exact};
-use super::{Converter, Stop};
+use super::choices::{Left, choices, is_exact};
+use super::mark::Mark;
+use super::{Converter, PARTS_MAX, Stop};
 
 /// Returns the maximum length of a description at a depth: the outermost, which a model reads first, may be the longest.
 pub(super) const fn description_chars(depth: usize) -> usize {
@@ -64,7 +66,11 @@ impl<'d> Converter<'d> {
         if is_nullable && !types.is_empty() && !types.contains(&"null") {
             types.push("null");
         }
-        self.is_untyped |= !choices(node, &mut types, is_nullable, &mut made);
+        match choices(node, &mut types, is_nullable, &mut made) {
+            Left::Nothing => {}
+            Left::Type => Mark::Type.put(&mut made),
+            Left::Choices => Mark::Choices.put(&mut made),
+        }
         match types.as_slice() {
             [] => {}
             [one] => drop(made.insert("type".to_owned(), (*one).into())),
@@ -139,25 +145,28 @@ impl<'d> Converter<'d> {
     ) -> Result<(), Stop> {
         let required = node.list("required").iter().filter_map(Node::as_text);
         let required: Vec<&str> = required.collect();
+        if required.len() > PARTS_MAX {
+            return Err(Stop::TooLarge);
+        }
+        let needed: BTreeSet<&str> = required.iter().copied().collect();
+        let mut read_only = BTreeSet::new();
         let mut properties = Map::new();
         let mut is_cut = false;
         for member in node.get("properties").map_or(&[][..], Node::members) {
             let name = &*member.name;
             if self.is_read_only(&member.node) {
+                read_only.insert(name);
                 continue;
             }
-            if depth >= self.optional_depth && !required.contains(&name) {
+            if depth >= self.optional_depth && !needed.contains(name) {
                 is_cut = true;
                 continue;
             }
             let schema = self.below(&member.node, depth + 1)?;
             properties.insert(name.to_owned(), schema);
         }
-        let is_left = |name: &&str| {
-            let member = node.get("properties").and_then(|it| it.get(name));
-            member.is_none_or(|member| !self.is_read_only(member))
-        };
-        let kept: Vec<&str> = required.into_iter().filter(is_left).collect();
+        let mut kept = required;
+        kept.retain(|name| !read_only.contains(name));
         if !properties.is_empty() {
             // What is required and not declared can be anything; undeclared, nobody could give it.
             for name in &kept {

@@ -40,9 +40,7 @@ impl Original {
         let value = self.body_value(sent, schema, media.get("encoding"), seen)?;
         collect(&value, leaves);
         match schema {
-            Some(schema) if !decode::is_raw(sent) => self
-                .accepts(schema, &value)
-                .map_err(|why| why.below("the body")),
+            Some(schema) if !decode::is_raw(sent) => self.accepts(schema, &value),
             Some(_) | None => Ok(()),
         }
     }

@@ -6,6 +6,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use super::{Checked, Original, StyleOf, Unfit, essence};
+use crate::excuse::{Broken, Whose};
 
 /// Names and escaped values.
 #[derive(Debug, Clone, Default)]
@@ -85,8 +86,8 @@ impl Pairs {
     }
 }
 
-/// The value that pairs stand for: the first reading that the schema accepts. If there is none, a reading that breaks only rules that a
-/// tool's schema need not have says so.
+/// The value that pairs stand for: the first reading that the schema accepts. If there is none, the error has what each reading breaks.
+#[expect(clippy::too_many_lines, reason = "one arm a style")]
 pub(super) fn decoded(
     original: &Original,
     schema: Option<&Value>,
@@ -148,16 +149,27 @@ pub(super) fn decoded(
     let text = whole(first);
     candidates.push(json!(text));
     candidates.extend(serde_json::from_str::<Value>(&text).ok());
-    let mut unfit = None;
+    let (mut all, mut reasons) = (Vec::new(), Vec::new());
     for candidate in candidates {
         match original.accepts(schema, &candidate) {
             Ok(()) => return Ok(candidate),
-            Err(stricter @ Unfit::Stricter { .. }) => drop(unfit.get_or_insert(stricter)),
-            Err(Unfit::Wrong(_) | Unfit::Untold(_)) => {}
+            Err(Unfit::Broken { why, broken, .. }) => {
+                all.push(broken);
+                reasons.push(why);
+            }
+            Err(untold @ Unfit::Untold(_)) => return Err(untold),
+            Err(Unfit::Wrong(why)) => reasons.push(why),
         }
     }
-    let unfit = unfit.unwrap_or_else(|| format!("it is not as declared: {:?}", pairs.0).into());
-    Err(unfit.below(&format!("{name:?}")))
+    Err(Unfit::Broken {
+        why: format!(
+            "it is not as declared: {:?}: {}",
+            pairs.0,
+            reasons.join(" or ")
+        ),
+        whose: Whose::Body,
+        broken: vec![Broken::Any(all)],
+    })
 }
 
 /// A text as the schema has it: the text itself, or the number, boolean, list or object that it spells.
@@ -331,7 +343,7 @@ pub(super) fn form(
                 .map_err(|_| format!("{name} is no JSON"))?
         } else {
             let mine = Pairs(mine).with(styled, &name);
-            decoded(original, Some(&own), &name, &mine).map_err(|why| why.below("a member"))?
+            decoded(original, Some(&own), &name, &mine).map_err(|why| why.in_member(&name))?
         };
         made.insert(name, value);
     }
