@@ -7,10 +7,14 @@
     reason = "a test that cannot go on has failed"
 )]
 
+#[path = "console/after_forms.rs"]
+mod after_forms;
 #[path = "console/answers.rs"]
 mod answers;
 #[path = "console/browser.rs"]
 mod browser;
+#[path = "console/copied.rs"]
+mod copied;
 #[path = "console/dispute.rs"]
 mod dispute;
 #[path = "console/doubts.rs"]
@@ -31,6 +35,8 @@ mod inbox;
 mod issuer;
 #[path = "console/log_page.rs"]
 mod log_page;
+#[path = "console/past.rs"]
+mod past;
 #[path = "console/picture.rs"]
 mod picture;
 #[path = "console/screens.rs"]

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, Limited};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use url::form_urlencoded;
 
 use crate::answer::Stop;
 use crate::session::Visit;
@@ -98,4 +99,31 @@ impl Answered {
 /// A part of a path that holds any text.
 pub(crate) fn segment(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// A path with the options that have a value.
+pub(crate) fn with_query<'o>(
+    path: &str,
+    options: impl IntoIterator<Item = (&'o str, &'o str)>,
+) -> String {
+    let given = options.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    let query = query.extend_pairs(given).finish();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{path}{mark}{query}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_without_a_value_are_left_out() {
+        let of = |options: &[(&'static str, &'static str)]| {
+            with_query("/in-doubt", options.iter().copied())
+        };
+        assert_eq!(of(&[("user", ""), ("age", "")]), "/in-doubt");
+        let both = of(&[("user", "a&b"), ("age", ""), ("cursor", "1")]);
+        assert_eq!(both, "/in-doubt?user=a%26b&cursor=1");
+    }
 }

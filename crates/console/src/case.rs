@@ -282,7 +282,11 @@ impl Teller<'_> {
         let notes = [
             (is_tampered, says.note_tampered),
             (is_erased, says.note_erased),
-            (steps.iter().any(|step| step.is_sealed), says.note_sealed),
+            // What is left of an erased user cannot be opened for any reason.
+            (
+                !is_erased && steps.iter().any(|step| step.is_sealed),
+                says.note_sealed,
+            ),
             (is_waiting && !is_tampered, says.note_waiting),
             (case.is_cut, says.note_cut),
         ];

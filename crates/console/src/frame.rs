@@ -4,7 +4,9 @@ use countersign_gateway::caller::Proof;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::ask::with_query;
 use crate::assets;
+use crate::pages::page_of;
 use crate::session::Visit;
 use crate::words::Words;
 
@@ -93,12 +95,11 @@ impl Visit {
             Proof::Loopback => self.words.this_machine.to_owned(),
             Proof::Operator | Proof::ApiKey | Proof::Token => actor.id.clone(),
         };
-        let path = self.path.trim_end_matches('/');
-        let query: String = url::form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(&self.query)
-            .finish();
-        let mark = if query.is_empty() { "" } else { "?" };
+        let page = page_of(&self.path);
+        let path = page.trim_end_matches('/');
         let twin = if path.is_empty() { "/overview" } else { path };
+        let query = self.query.iter();
+        let query = query.map(|(name, value)| (name.as_str(), value.as_str()));
         Frame {
             w: self.words,
             title: title.to_owned(),
@@ -117,7 +118,7 @@ impl Visit {
             is_operator: status.server.is_some(),
             version: &assets::VERSION,
             url: self.url.clone(),
-            twin: format!("{twin}.json{mark}{query}"),
+            twin: with_query(&format!("{twin}.json"), query),
         }
     }
 }

@@ -20,7 +20,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use axum::routing::{get, post};
+use axum::handler::Handler;
+use axum::routing::{MethodRouter, get, post};
 use axum::{Router, middleware};
 use countersign_gateway::Gateway;
 use countersign_gateway::routes::Inside;
@@ -88,6 +89,15 @@ pub fn pages(gateway: &Gateway, settings: Vec<Setting>, rules: Vec<case::RuleVer
         .with_state(console)
 }
 
+/// The route of a form that is not a page itself.
+fn form<H, T>(handler: H) -> MethodRouter<Shared>
+where
+    H: Handler<T, Shared>,
+    T: 'static,
+{
+    get(pages::back).post(handler)
+}
+
 /// Pages of a person who has signed in.
 fn signed_in() -> Router<Shared> {
     use pages::{approvals, call, calls, errors, evidence, overview, policy, search, settings};
@@ -137,25 +147,25 @@ fn signed_in() -> Router<Shared> {
         .route("/calls/live", get(calls::live))
         .route("/calls/{id}", get(call::show))
         .route("/cases/{id}", get(case::show))
-        .route("/cases/{id}/open", post(case::open))
-        .route("/cases/{id}/zip", post(case::zip))
-        .route("/calls/{id}/again", post(call::again))
+        .route("/cases/{id}/open", form(case::open))
+        .route("/cases/{id}/zip", form(case::zip))
+        .route("/calls/{id}/again", form(call::again))
         .route("/sessions/{id}", get(sessions::show))
-        .route("/evidence/reasons", post(evidence::reasons))
+        .route("/evidence/reasons", form(evidence::reasons))
         .route("/evidence/tile/{*path}", get(evidence::tile))
-        .route("/evidence/{id}/open", post(call::open))
-        .route("/evidence/{id}/check", post(call::check))
+        .route("/evidence/{id}/open", form(call::open))
+        .route("/evidence/{id}/check", form(call::check))
         .route("/evidence/{id}/bundle", get(call::bundle))
         .route(
             "/approvals/{id}",
             get(approvals::one).post(approvals::answer),
         )
-        .route("/approvals/{id}/open", post(approvals::open))
-        .route("/upstreams/{name}/test", post(upstreams::test))
-        .route("/in-doubt/settle", post(doubts::settle))
-        .route("/holds", post(keep::hold))
-        .route("/erasures", post(keep::erase))
-        .route("/grants/{id}/revoke", post(grants::revoke))
+        .route("/approvals/{id}/open", form(approvals::open))
+        .route("/upstreams/{name}/test", form(upstreams::test))
+        .route("/in-doubt/settle", form(doubts::settle))
+        .route("/holds", form(keep::hold))
+        .route("/erasures", form(keep::erase))
+        .route("/grants/{id}/revoke", form(grants::revoke))
         .route("/errors/{code}", get(errors::one))
         .route("/docs/{*name}", get(docs::one))
         .route("/sign-out", post(session::sign_out))

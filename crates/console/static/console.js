@@ -107,7 +107,7 @@ if (views) {
 // The keyboard.
 let went = false;
 const places = {
-  o: "/", a: "/approvals", i: "/in-doubt", n: "/notifications", c: "/calls", t: "/tools", u: "/upstreams", e: "/evidence", p: "/policy", r: "/errors", s: "/settings", d: "/docs",
+  o: "/", a: "/approvals", g: "/grants", i: "/in-doubt", n: "/notifications", c: "/calls", t: "/tools", u: "/upstreams", e: "/evidence", p: "/policy", r: "/errors", s: "/settings", d: "/docs",
 };
 
 function step(by) {

@@ -12,6 +12,13 @@ use serde_json::{Value, json};
 /// Timeout for a page to reach the expected state.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Errors of a click that go away when the page has come to rest; nothing was clicked.
+const UNSETTLED: [&str; 3] = [
+    "element click intercepted",
+    "element not interactable",
+    "stale element reference",
+];
+
 /// A browser with one window; it ends with the test.
 pub(crate) struct Browser {
     driver: Child,
@@ -130,9 +137,21 @@ impl Browser {
         }
     }
 
+    /// Clicks an element as soon as it takes a click: while a page is laid out, the element may still move, be covered, or be replaced.
     pub(crate) fn click(&self, css: &str) {
-        let element = self.find(css);
-        self.post(&format!("/element/{element}/click"), &json!({}));
+        let begun = Instant::now();
+        loop {
+            let element = self.find(css);
+            let value = self.send_post(&format!("/element/{element}/click"), &json!({}));
+            let error = value["error"].as_str();
+            if error.is_none() {
+                return;
+            }
+            let is_unsettled = error.is_some_and(|error| UNSETTLED.contains(&error));
+            let is_over = begun.elapsed() > PATIENCE;
+            assert!(is_unsettled && !is_over, "{css}: {value}");
+            std::thread::yield_now();
+        }
     }
 
     /// Replaces what stands in a field.
@@ -215,25 +234,30 @@ impl Browser {
 
     fn get(&self, path: &str) -> Value {
         let request = self.client.get(format!("{}{path}", self.session));
-        self.answer(request)
+        good(self.send(request))
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let request = self
-            .client
-            .post(format!("{}{path}", self.session))
-            .json(body);
-        self.answer(request)
+        good(self.send_post(path, body))
     }
 
-    fn answer(&self, request: reqwest::RequestBuilder) -> Value {
+    /// The answer to a request, be it an error or not.
+    fn send_post(&self, path: &str, body: &Value) -> Value {
+        let request = self.client.post(format!("{}{path}", self.session));
+        self.send(request.json(body))
+    }
+
+    fn send(&self, request: reqwest::RequestBuilder) -> Value {
         let answer: Value = self
             .runtime
             .block_on(async { request.send().await.unwrap().json().await.unwrap() });
-        let value = answer["value"].clone();
-        assert!(value.get("error").is_none(), "{value}");
-        value
+        answer["value"].clone()
     }
+}
+
+fn good(value: Value) -> Value {
+    assert!(value.get("error").is_none(), "{value}");
+    value
 }
 
 impl Drop for Browser {

@@ -75,6 +75,16 @@ fn doubts_are_narrowed_and_settled_together() {
     let (_, second) = person.get(&next);
     assert_eq!(second.matches("name=\"call\"").count(), 20, "{second}");
 
+    // The way back to the first page keeps what the list is narrowed to.
+    let (_, narrowed) = person.get("/in-doubt?tool=orders.place");
+    let next = narrowed.split_once("id=\"next\" href=\"").unwrap().1;
+    let next = next.split_once('"').unwrap().0.replace("&#38;", "&");
+    let (_, narrowed) = person.get(&next);
+    assert!(
+        narrowed.contains("id=\"first\" href=\"/in-doubt?tool=orders.place\""),
+        "{narrowed}"
+    );
+
     // Nothing is chosen, nobody says what happened, or nobody says why.
     let name = first.split_once("name=\"call\" value=\"").unwrap().1;
     let name = name.split_once('"').unwrap().0.to_owned();

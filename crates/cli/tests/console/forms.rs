@@ -192,75 +192,74 @@ fn a_form_in_step_changes_no_value() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
+/// A call as people fill it in, to be copied.
+const COPIED: [(&str, &str); 3] = [
+    ("s:/text", "call the 'bank' $(now)"),
+    ("key", "note 7's"),
+    ("look", "copies"),
+];
+
+/// The copy with this name on a page.
+fn copy_of(html: &str, name: &str) -> String {
+    let copy = super::between(html, &format!("id=\"copy-{name}\""), "</pre>");
+    plain(copy.split_once('>').unwrap().1)
+}
+
+/// The reply that a script of a shell prints.
+fn shell(world: &World, script: &str, key: &str) -> Value {
+    let mut command = Command::new("sh");
+    world.in_place(&mut command);
+    let output = command
+        .args(["-c", script])
+        .env("COUNTERSIGN_KEY", key)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{error}: {text}{said}"))
+}
+
+/// The replies to the copies for a shell, for Python and for TypeScript, in this order.
+fn replies(world: &World, html: &str, key: &str) -> [Value; 3] {
+    let python = world.data("copied.py");
+    std::fs::write(&python, copy_of(html, "Python")).unwrap();
+    // The copy has no types, so Node runs it as it is.
+    let node = world.data("copied.mjs");
+    let copy = copy_of(html, "TypeScript");
+    let printed = format!("{copy}\nconsole.log(JSON.stringify(reply));");
+    std::fs::write(&node, printed).unwrap();
+    [
+        copy_of(html, "curl"),
+        format!("python3 '{}'", python.display()),
+        format!("node '{}'", node.display()),
+    ]
+    .map(|script| shell(world, &script, key))
+}
+
 /// B17: the call of a form is copied with its user and its key, and every copy gets the answer of the same call.
 #[test]
-#[expect(clippy::too_many_lines, reason = "one call, copied in every way")]
 fn copies_make_the_same_call() {
     let world = World::start(&[]);
     let mut person = Person::new(&world);
     person.visit("/");
-    let text = "call the 'bank' $(now)";
-    let form = [
-        ("s:/text", text),
-        ("user", "u_anna"),
-        ("key", "note 7's"),
-        ("look", "copies"),
-    ];
+    let form = [&COPIED[..], &[("user", "u_anna")]].concat();
     let (head, html) = person.send("/tools/notes.add", &form);
     assert_eq!(head.status, 200, "{html}");
-    let listed = world.call(
-        "notes.list",
-        &json!({"arguments": {}, "user_id": "u_anna"}),
-        None,
-    );
+    let list = json!({"arguments": {}, "user_id": "u_anna"});
+    let listed = world.call("notes.list", &list, None);
     assert_eq!(listed["data"], json!([]), "to look calls nothing: {listed}");
-    let copied = |name: &str| {
-        let copy = super::between(&html, &format!("id=\"copy-{name}\""), "</pre>");
-        plain(copy.split_once('>').unwrap().1)
-    };
-    for name in ["TypeScript", "Rust"] {
-        let text = copied(name);
-        assert!(
-            text.contains("\"user_id\":\"u_anna\"") && text.contains("note 7's"),
-            "{text}"
-        );
-    }
-    let shell = |script: &str| {
-        let mut command = Command::new("sh");
-        world.in_place(&mut command);
-        let output = command
-            .args(["-c", script])
-            .stderr(Stdio::piped())
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{error}: {text}{said}"))
-    };
-    let by_curl = shell(&copied("curl"));
+    let [by_curl, by_python, by_node] = replies(&world, &html, "");
     assert_eq!(by_curl["ok"], true, "{by_curl}");
     assert_ne!(by_curl["replayed"], true, "{by_curl}");
-    let program = world.data("copied.py");
-    std::fs::write(&program, copied("Python")).unwrap();
-    let by_python = shell(&format!("python3 '{}'", program.display()));
-    assert_eq!(by_python["replayed"], true, "{by_python}");
-    assert_eq!(by_python["data"], by_curl["data"]);
-    // The copy has no types, so Node runs it as it is.
-    let program = world.data("copied.mjs");
-    let copy = copied("TypeScript");
-    let printed = format!("{copy}\nconsole.log(JSON.stringify(reply));");
-    std::fs::write(&program, printed).unwrap();
-    let by_node = shell(&format!("node '{}'", program.display()));
-    assert_eq!(by_node["replayed"], true, "{by_node}");
-    assert_eq!(by_node["data"], by_curl["data"]);
-    let by_command = shell(&format!("{} --json", copied("CLI")));
-    assert_eq!(by_command["data"], by_curl["data"], "{by_command}");
-    assert_eq!(by_command["replayed"], true, "{by_command}");
-    let listed = world.call(
-        "notes.list",
-        &json!({"arguments": {}, "user_id": "u_anna"}),
-        None,
-    );
+    // The copy in Rust is compiled into this test.
+    let by_rust = super::copied::run(&copy_of(&html, "Rust"), &world.url);
+    let by_command = shell(&world, &format!("{} --json", copy_of(&html, "CLI")), "");
+    for reply in [by_python, by_node, by_rust, by_command] {
+        assert_eq!(reply["replayed"], true, "{reply}");
+        assert_eq!(reply["data"], by_curl["data"], "{reply}");
+    }
+    let listed = world.call("notes.list", &list, None);
     let notes = listed["data"].as_array().unwrap();
     assert_eq!(notes.len(), 1, "{listed}");
     assert!(listed.to_string().contains("$(now)"), "{listed}");
@@ -272,6 +271,25 @@ fn copies_make_the_same_call() {
     browser.press("\u{E004}");
     browser.until("document.querySelector('#copy-curl').innerText.includes('k-99')");
     assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// B17: where the server asks for a credential, the copies take the caller's own from a variable.
+#[test]
+fn copies_carry_the_credential() {
+    let world = World::start(&[]);
+    let key = world.run(&["keys", "create", "--user", "u_anna"]);
+    let (head, html) = world.person(&key).send("/tools/notes.add", &COPIED);
+    assert_eq!(head.status, 200, "{html}");
+    assert!(!html.contains(&key), "the page has no secret");
+    let [by_curl, by_python, by_node] = replies(&world, &html, &key);
+    assert_eq!(by_curl["ok"], true, "{by_curl}");
+    for reply in [by_python, by_node] {
+        assert_eq!(reply["replayed"], true, "{reply}");
+        assert_eq!(reply["data"], by_curl["data"], "{reply}");
+    }
+    super::copied::compare_with_key(&copy_of(&html, "Rust"), &world.url);
+    let refused = shell(&world, &copy_of(&html, "curl"), "ck_wrong");
+    assert_eq!(refused["ok"], false, "{refused}");
 }
 
 /// The text of a piece of HTML without elements.

@@ -1,14 +1,15 @@
 //! A server at which everything has happened that a page can show: an upstream with changed tools, calls in doubt, a grant, an order, a
 //! policy with rules, limits and budgets, and notifications.
 
-use std::io::Read as _;
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::dispute::purchase;
+use super::past::Past;
 use super::world::World;
 
 /// Rules of every kind, which refuse and limit nothing that the walk does.
@@ -30,7 +31,7 @@ then = "deny"
 [[policy.rules]]
 name = "long-notes"
 match = "notes.add"
-when = "args.text.size() > 5000"
+when = "args.text.size() > 200"
 then = "confirm"
 mode = "observe"
 [[policy.agents]]
@@ -74,11 +75,16 @@ pub(crate) struct Furnished {
 
 impl Furnished {
     pub(crate) fn start() -> Self {
+        Self::with_past(None)
+    }
+
+    /// The same, where all of it happened some time ago.
+    pub(crate) fn with_past(past: Option<&Past>) -> Self {
         let behind = tempfile::tempdir().unwrap();
-        let world = World::configured(&config(behind.path()), &[HOOK]);
+        let world = World::with_past(&config(behind.path()), &[HOOK], past);
         world.busy();
         let order = purchase(&world);
-        world.visit();
+        world.visit("visit-7", None, &mut || {});
         for (user, key) in [("ann", "k-1"), ("ann", "k-2"), ("bob", "k-3")] {
             let body = json!({"arguments": {"sku": "a1"}, "user_id": user, "idempotency_key": key});
             let reply = world.call("orders.place", &body, None);
@@ -88,6 +94,9 @@ impl Furnished {
         let refused = world.call("notes.add", &secret, None);
         assert_eq!(refused["error"]["code"], "FORBIDDEN", "{refused}");
         let refused = refused["evidence"]["snapshot_id"].as_str().unwrap();
+        let long = json!({"arguments": {"text": "and so on ".repeat(30)}});
+        let observed = world.call("notes.add", &long, None);
+        assert_eq!(observed["ok"], true, "{observed}");
         let grant = [
             "grants",
             "make",
@@ -118,7 +127,8 @@ impl Furnished {
     }
 }
 
-/// A shop, an MCP server, and a service that takes every order and never answers. Notifications go to a closed port.
+/// A shop, an MCP server, and a service that takes every order and never answers. Notifications go to a receiver that takes them, and to a
+/// closed port.
 fn config(folder: &Path) -> String {
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("../upstream/tests/mcp/server.py");
     let words = json!([
@@ -127,13 +137,8 @@ fn config(folder: &Path) -> String {
         server.to_str().unwrap(),
         folder.to_str().unwrap()
     ]);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let silent = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let _ = stream.unwrap().read(&mut [0; 1024]);
-        }
-    });
+    let silent = answering("");
+    let desk = answering("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
     format!(
         "[shop]\nenabled = true\n\
          [[upstream]]\nname = 'crm'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {words}\n\
@@ -141,12 +146,28 @@ fn config(folder: &Path) -> String {
          [[tool]]\nname = 'orders.place'\nupstream = 'orders'\ndescription = 'Places an order.'\neffect = 'external'\n\
          parameters = [{{ name = 'sku' }}]\n\
          [[notify]]\nname = 'ops'\nkind = 'webhook'\nurl = 'http://127.0.0.1:9/'\n\
+         secret = 'file:hook'\n\
+         [[notify]]\nname = 'desk'\nkind = 'webhook'\nurl = 'http://{desk}/countersign'\n\
          secret = 'file:hook'\n{POLICY}"
     )
 }
 
+/// The address of a service that says the same to everyone, and hangs up.
+fn answering(text: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 16 * 1024]);
+            let _ = stream.write_all(text.as_bytes());
+        }
+    });
+    address
+}
+
 /// The server behind changes what one of its tools says, after its tools were approved.
-pub(crate) fn changed(world: &World, folder: &Path) {
+fn changed(world: &World, folder: &Path) {
     let mut person = world.operator();
     while !person
         .send("/upstreams/crm/test", &[])

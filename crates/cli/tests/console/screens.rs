@@ -5,65 +5,162 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use countersign_evidence::page::{VERIFIER, VERIFIER_NAME};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::dispute::purchase;
-use super::furnished::changed;
+use super::furnished::Furnished;
+use super::past::Past;
 use super::picture::with_palette;
 use super::world::World;
 
-/// A shop, and an MCP server behind it.
-fn world(folder: &Path) -> World {
-    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("../upstream/tests/mcp/server.py");
-    let words = [
-        "python3",
-        "-S",
-        server.to_str().unwrap(),
-        folder.to_str().unwrap(),
-    ];
-    let text = format!(
-        "[shop]\nenabled = true\n[[upstream]]\nname = 'crm'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {}\n",
-        json!(words)
-    );
-    World::configured(&text, &[])
+/// Length of the past in seconds: longer than the charts are.
+const PAST: u64 = 62 * 60;
+
+/// Number of calls in each of some minutes, again and again.
+const RATES: [usize; 12] = [2, 3, 2, 4, 5, 4, 6, 7, 5, 4, 3, 1];
+
+/// Keys of agents, each for the user that it works for.
+struct Agents {
+    shopper: String,
+    concierge: String,
+    support: String,
+}
+
+impl Agents {
+    fn new(world: &World) -> Self {
+        let key = |agent: &str, user: &str| {
+            world.run(&["keys", "create", "--agent", agent, "--for", user])
+        };
+        Self {
+            shopper: key("shopper", "u_anna"),
+            concierge: key("concierge", "u_ben"),
+            support: key("support-desk", "u_chen"),
+        }
+    }
+}
+
+/// An hour of calls, minute by minute: most of them work, some are repaired, few fail.
+fn an_hour(world: &World, agents: &Agents, past: Option<&Past>) {
+    let queries = ["wireless earbuds", "usb-c cable", "desk lamp", "power bank"];
+    let quote = "{items: [{sku: 'SKU-0002-01', quantity: 1}], destination: {country: 'DE'},}";
+    let mut made = 0;
+    for (minute, rate) in (1..60).rev().zip(RATES.iter().cycle()) {
+        let go = |seconds: u64| {
+            if let Some(past) = past {
+                past.go(seconds);
+            }
+        };
+        for at in 0..*rate {
+            go(minute * 60 - (at as u64) * 8);
+            made += 1;
+            let search = json!({"query": queries[made % 4], "limit": 3});
+            let note = json!({"text": format!("call back customer {made}")});
+            let (key, tool, arguments) = match made % 11 {
+                0 => (&agents.support, "notes.add", note),
+                1 | 6 => (
+                    &agents.shopper,
+                    "catalog.get_availability",
+                    json!({"sku": "SKU-0002-01"}),
+                ),
+                3 | 9 => (&agents.concierge, "shipping.quote_options", json!(quote)),
+                4 => (&agents.concierge, "catalog.search_offers", search),
+                _ => (&agents.shopper, "catalog.search_offers", search),
+            };
+            let mut body = json!({"arguments": arguments});
+            if made % 23 == 0 {
+                body = json!({"arguments": {"query": "earbuds", "limit": "many"}});
+            }
+            let tool = if made % 23 == 0 {
+                "catalog.search_offers"
+            } else {
+                tool
+            };
+            world.call(tool, &body, Some(key));
+        }
+        let order = json!({"arguments": {"sku": "SKU-0002-01"}, "idempotency_key": "order-77"});
+        match minute {
+            // The grant covers this one, the service is silent to the next one, and a rule refuses the last one.
+            41 => world.call(
+                "notes.clear",
+                &json!({"arguments": {"keep": 3}}),
+                Some(&agents.shopper),
+            ),
+            24 => world.call("orders.place", &order, Some(&agents.support)),
+            9 => world.call(
+                "notes.add",
+                &json!({"arguments": {"text": "secret of a customer"}}),
+                Some(&agents.concierge),
+            ),
+            _ => Value::Null,
+        };
+    }
+    let mut ago = 130;
+    world.visit("visit-8", Some(&agents.shopper), &mut || {
+        ago -= 20;
+        if let Some(past) = past {
+            past.go(ago);
+        }
+    });
+    if let Some(past) = past {
+        past.go(0);
+    }
 }
 
 /// Every page is drawn, in dark and light, and the pictures are small enough to be kept. They stay where `COUNTERSIGN_SCREENS`
 /// names a folder: `cargo xtask screens` makes `docs/screens`.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table of pages")]
 fn pictures() {
     let temporary = tempfile::tempdir().unwrap();
     let named = std::env::var_os("COUNTERSIGN_SCREENS").map(PathBuf::from);
+    let past = Past::of_seconds(PAST);
+    assert!(
+        past.is_some() || named.is_none(),
+        "pictures that are kept need libfaketime; `cargo xtask screens` installs it"
+    );
     let folder = &*named.unwrap_or_else(|| temporary.path().to_owned());
-    let behind = tempfile::tempdir().unwrap();
-    let world = world(behind.path());
-    world.story();
-    let order = purchase(&world);
-    world.visit();
-    let call = world.newest_repaired();
-    world.call("notes.clear", &json!({"arguments": {"keep": 2}}), None);
-    let asked = world.call("notes.clear", &json!({"arguments": {}}), None);
+    let furnished = Furnished::with_past(past.as_ref());
+    let world = &furnished.world;
+    let agents = Agents::new(world);
+    an_hour(world, &agents, past.as_ref());
+    let call = world.newest_repaired(Some(&agents.shopper));
+    let ask = |keep: Value| {
+        let asked = world.call(
+            "notes.clear",
+            &json!({"arguments": keep}),
+            Some(&agents.support),
+        );
+        let id = asked["error"]["details"]["approval_id"].as_str();
+        id.unwrap_or_else(|| panic!("{asked}")).to_owned()
+    };
+    ask(json!({"keep": 2}));
+    let approval = ask(json!({}));
     let shape = world.shape();
-    let approval = asked["error"]["details"]["approval_id"].as_str().unwrap();
-    changed(&world, behind.path());
+    world.operator().send("/upstreams/crm/test", &[]);
     world.run(&["verify", "--all"]);
     let pages = [
         ("overview", "/".to_owned()),
         ("calls", "/calls".to_owned()),
         ("call", format!("/calls/{call}")),
-        ("session", "/sessions/visit-7".to_owned()),
-        ("case", format!("/cases/{order}")),
-        ("search", "/search?q=u_anna".to_owned()),
+        ("session", "/sessions/visit-8".to_owned()),
+        ("case", format!("/cases/{}", furnished.order)),
+        (
+            "explain",
+            format!("/policy/explain?record={}", furnished.refused),
+        ),
+        ("search", "/search?q=order-4711".to_owned()),
         ("tools", "/tools".to_owned()),
         ("tool", "/tools/shipping.quote_options".to_owned()),
         ("approvals", "/approvals".to_owned()),
         ("approval", format!("/approvals/{approval}")),
         ("together", format!("/approvals?shape={shape}")),
+        ("grants", "/grants".to_owned()),
         ("in-doubt", "/in-doubt".to_owned()),
+        ("notifications", "/notifications".to_owned()),
         ("evidence", "/evidence".to_owned()),
         ("upstreams", "/upstreams".to_owned()),
         ("policy", "/policy".to_owned()),
+        ("policy-report", "/policy/report?all=true".to_owned()),
         ("errors", "/errors".to_owned()),
         ("error", "/errors/CONFLICT".to_owned()),
         ("settings", "/settings".to_owned()),
@@ -84,18 +181,14 @@ fn pictures() {
             prepare(&browser, name);
             keep(&browser, folder, &format!("{name}-{look}"));
         }
-        verifier(
-            &world,
-            &call,
-            dark,
-            &folder.join(format!("verifier-{look}.png")),
-        );
+        let picture = folder.join(format!("verifier-{look}.png"));
+        verifier(world, &call, dark, &picture);
     }
-    on_a_phone(&world, &call, approval, folder);
+    on_a_phone(world, &call, &approval, folder);
     let files = std::fs::read_dir(folder).unwrap();
     let sizes = files.map(|file| file.unwrap().metadata().unwrap().len());
     let sizes: Vec<u64> = sizes.collect();
-    assert!(sizes.len() >= 48, "{sizes:?}");
+    assert!(sizes.len() >= 2 * pages.len() + 9, "{sizes:?}");
     assert!(
         sizes.iter().all(|size| *size > 5_000),
         "a page is empty: {sizes:?}"
@@ -126,8 +219,8 @@ fn verifier(world: &World, call: &str, dark: bool, picture: &Path) {
     let page = folder.path().join(VERIFIER_NAME);
     std::fs::write(&page, VERIFIER).unwrap();
     let bundle = folder.path().join("evidence-bundle.json");
-    let (_, json) = world.api(&format!("/v1/evidence/{call}/bundle"));
-    std::fs::write(&bundle, json).unwrap();
+    let output = bundle.to_str().unwrap();
+    world.run(&["evidence", "export", call, "--output", output]);
     let browser = Browser::start((900, 1000), dark);
     browser.open(&format!("file://{}", page.display()));
     browser.attach("#file", &bundle);

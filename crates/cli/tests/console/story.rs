@@ -116,7 +116,7 @@ fn outlives_a_restart(world: World) {
 #[test]
 fn a_call_is_edited_and_tried_again() {
     let world = World::start(&[]);
-    let call = world.newest_repaired();
+    let call = world.newest_repaired(None);
     let browser = Browser::start((1280, 900), false);
     browser.open(&world.run(&["console"]));
     browser.until("document.querySelector('.me b')");
@@ -142,7 +142,7 @@ fn a_call_is_edited_and_tried_again() {
 #[test]
 fn an_opened_call_marks_every_change() {
     let world = World::start(&[]);
-    let call = world.newest_repaired();
+    let call = world.newest_repaired(None);
     let mut person = world.operator();
     let (_, twin) = person.get(&format!("/calls/{call}.json"));
     let twin: Value = serde_json::from_str(&twin).unwrap();

@@ -11,6 +11,8 @@ use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::past::Past;
+
 /// Pages without a name in their path.
 pub(crate) const PAGES: [&str; 14] = [
     "/",
@@ -41,11 +43,16 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn start(words: &[&str]) -> Self {
-        Self::in_folder(tempfile::tempdir().unwrap(), words)
+        Self::in_folder(tempfile::tempdir().unwrap(), words, None)
     }
 
     /// One with a configuration, and with files beside it that only the owner may read.
     pub(crate) fn configured(text: &str, files: &[(&str, &str)]) -> Self {
+        Self::with_past(text, files, None)
+    }
+
+    /// The same with another time of day.
+    pub(crate) fn with_past(text: &str, files: &[(&str, &str)], past: Option<&Past>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("countersign.toml");
         std::fs::write(&config, text).unwrap();
@@ -55,14 +62,18 @@ impl World {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         }
         let config = config.to_str().unwrap().to_owned();
-        Self::in_folder(folder, &["--config", &config])
+        Self::in_folder(folder, &["--config", &config], past)
     }
 
-    fn in_folder(folder: TempDir, words: &[&str]) -> Self {
+    fn in_folder(folder: TempDir, words: &[&str], past: Option<&Past>) -> Self {
         let watchdog = Watchdog::start();
         let given = words.iter().map(ToString::to_string).collect();
         let words = [&["serve", "--json", "--listen", "127.0.0.1:0"], words].concat();
-        let mut child = command(&folder, &words)
+        let mut program = command(&folder, &words);
+        if let Some(past) = past {
+            past.apply(&mut program);
+        }
+        let mut child = program
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -96,7 +107,7 @@ impl World {
         change(&self.folder.path().join("data"));
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        Self::in_folder(folder, &words)
+        Self::in_folder(folder, &words, None)
     }
 
     /// A person who has signed in with a key.
@@ -191,41 +202,13 @@ impl World {
         listed["calls"][0]["manner"].as_str().unwrap().to_owned()
     }
 
-    /// Enough calls for pictures: searches, quotes, notes, repeats, mistakes.
-    pub(crate) fn story(&self) {
-        for at in 0..40 {
-            let query = ["wireless earbuds", "usb-c cable", "desk lamp", "power bank"][at % 4];
-            self.call(
-                "catalog.search_offers",
-                &json!({"arguments": {"query": query, "limit": 3}, "user_id": "u_anna"}),
-                None,
-            );
-        }
-        for text in [
-            "call the bank",
-            "renew the passport",
-            "book the train to Lyon",
-        ] {
-            self.call(
-                "notes.add",
-                &json!({"arguments": {"text": text}, "idempotency_key": text}),
-                None,
-            );
-            self.call(
-                "notes.add",
-                &json!({"arguments": {"text": text}, "idempotency_key": text}),
-                None,
-            );
-        }
-        self.busy();
-    }
-
-    /// A visit of one session: from a search to a chosen way of shipping, which rests on what was quoted.
-    pub(crate) fn visit(&self) {
-        let call = |tool: &str, arguments: Value| {
-            let body =
-                json!({"arguments": arguments, "user_id": "u_anna", "session_id": "visit-7"});
-            self.call(tool, &body, None)
+    /// A visit of one session: from a search to a chosen way of shipping, which rests on what was quoted. `before` is called before
+    /// each of its calls.
+    pub(crate) fn visit(&self, session: &str, key: Option<&str>, before: &mut dyn FnMut()) {
+        let mut call = |tool: &str, arguments: Value| {
+            before();
+            let body = json!({"arguments": arguments, "user_id": "u_anna", "session_id": session});
+            self.call(tool, &body, key)
         };
         call(
             "catalog.search_offers",
@@ -255,12 +238,12 @@ impl World {
     }
 
     /// A call whose arguments had to be repaired.
-    pub(crate) fn newest_repaired(&self) -> String {
+    pub(crate) fn newest_repaired(&self, key: Option<&str>) -> String {
         let text = "{items: [{sku: 'SKU-0002-01', quantity: '2'}], destination: {country: 'de', postal_code: 10115,},}";
         let reply = self.call(
             "shipping.quote_options",
             &json!({"arguments": text, "user_id": "u_anna"}),
-            None,
+            key,
         );
         reply["request_id"].as_str().unwrap().to_owned()
     }

@@ -275,6 +275,8 @@ fn an_erasure_is_told() {
     let by = format!("the operator tester · {at}");
     assert_eq!(fact("User erased by"), Some(&*by));
     assert!(story.notes.iter().any(|note| note.contains("was erased")));
+    let offers = |note: &String| note.contains("gives a reason");
+    assert!(!story.notes.iter().any(offers), "{:?}", story.notes);
 }
 
 /// N5: the ZIP has the case in both languages, the bundle, the verifier as it is, and what to do.

@@ -2,11 +2,17 @@
 //!
 //! A number that a double does not keep is carried as a string with a mark, which only this file writes and takes away.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::LazyLock;
+
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-/// Mark of a number that is carried as a string: a sign for private use, so that no text begins with it.
-const MARK: &str = "\u{E000}number:";
+/// Mark of a number that is carried as a string. Every process draws another one, so that no text of a caller begins with it.
+static MARK: LazyLock<String> = LazyLock::new(|| {
+    let drawn = RandomState::new().build_hasher().finish();
+    format!("\u{E000}{drawn:016x}:")
+});
 
 /// A number as it was written; `None` if the text is none.
 pub(super) fn number(text: &str) -> Option<Value> {
@@ -17,12 +23,12 @@ pub(super) fn number(text: &str) -> Option<Value> {
     }
     let kept = serde_json::from_str::<Number>(raw).ok();
     let kept = kept.filter(|number| number.to_string() == raw);
-    Some(kept.map_or_else(|| Value::from(format!("{MARK}{raw}")), Value::Number))
+    Some(kept.map_or_else(|| Value::from(format!("{}{raw}", *MARK)), Value::Number))
 }
 
 /// The text of a string; that of a number without its mark.
 pub(super) fn shown(text: &str) -> &str {
-    text.strip_prefix(MARK).unwrap_or(text)
+    text.strip_prefix(MARK.as_str()).unwrap_or(text)
 }
 
 /// Reads JSON and keeps the digits of its numbers.
@@ -70,7 +76,7 @@ pub(crate) fn sent(value: &Value) -> Value {
 }
 
 fn unmarked(json: &str) -> String {
-    let opened = format!("\"{MARK}");
+    let opened = format!("\"{}", *MARK);
     let mut pieces = json.split(&opened);
     let mut text = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -127,6 +133,21 @@ mod tests {
             ("true", json!(null)),
         ] {
             assert_eq!(number(text).unwrap_or_default(), expected, "{text}");
+        }
+    }
+
+    /// A text that looks like a marked number stays a text: nothing that a model wrote becomes JSON outside its quotes.
+    #[test]
+    fn a_text_forges_no_number() {
+        for json in [
+            "{\"a\":\"\u{E000}number:1\"}",
+            "{\"a\":\"\u{E000}number:1,\\\"b\\\":2\"}",
+            "{\"a\":\"\u{E000}0123456789abcdef:1\"}",
+        ] {
+            let read = read(json).unwrap();
+            assert_eq!(text(&read), json);
+            let member = read.get("a").and_then(Value::as_str).unwrap();
+            assert_eq!(shown(member), member);
         }
     }
 

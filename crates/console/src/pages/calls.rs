@@ -14,11 +14,11 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
-use url::form_urlencoded::Serializer;
 
 use super::call::kind_of;
 use super::keep;
 use crate::answer::{self, Stop};
+use crate::ask::with_query;
 use crate::frame::Frame;
 use crate::session::Visit;
 use crate::shown;
@@ -129,11 +129,9 @@ impl Visit {
         options: &[(&str, &str)],
         limit: usize,
     ) -> Result<CallList, Stop> {
-        let query = Serializer::new(String::new())
-            .extend_pairs(options)
-            .append_pair("limit", &limit.to_string())
-            .finish();
-        let mut list: CallList = self.get(&format!("/v1/calls?{query}")).await?;
+        let limit = limit.to_string();
+        let asked = options.iter().copied().chain([("limit", limit.as_str())]);
+        let mut list: CallList = self.get(&with_query("/v1/calls", asked)).await?;
         let now = self.console.gateway.executor().now();
         let least = options.iter().find(|(name, _)| *name == "slow_ms");
         let least = least.and_then(|(_, text)| text.parse().ok());
@@ -226,17 +224,14 @@ struct Rows<'p> {
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
-    let mut options: Vec<(&str, &str)> = FILTERS
+    let options: Vec<(&str, &str)> = FILTERS
         .iter()
         .filter_map(|name| Some((*name, visit.asked(name)?)))
         .collect();
     let is_filtered = !options.is_empty();
     let address = |more: &[(&str, &str)]| {
-        let query = Serializer::new(String::new())
-            .extend_pairs(&options)
-            .extend_pairs(more)
-            .finish();
-        format!("/calls?{query}")
+        let options = options.iter().chain(more);
+        with_query("/calls", options.copied())
     };
     let rows = address(&[("part", "rows")]);
     let cursor = visit.asked("cursor");
@@ -251,7 +246,6 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
     }
     let next = list.next_cursor.as_deref();
     let next = next.map(|cursor| address(&[("cursor", cursor)]));
-    options.clear();
     let executor = visit.console.gateway.executor();
     let tools = executor
         .list(&visit.caller.principal)

@@ -9,9 +9,9 @@ use http::StatusCode;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use url::form_urlencoded;
 
 use crate::answer::{self, Stop};
+use crate::ask::with_query;
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 use crate::shown;
@@ -35,9 +35,9 @@ struct Page {
     filter: Filter,
     #[serde(skip)]
     ages: Vec<(&'static str, String)>,
-    /// True if this is the page with the oldest.
+    /// Address of the page with the oldest; `None` if this is that page.
     #[serde(skip)]
-    is_first: bool,
+    first: Option<String>,
     /// Address of the page with newer ones.
     #[serde(skip)]
     next: Option<String>,
@@ -125,6 +125,24 @@ struct Filter {
     age: String,
 }
 
+impl Filter {
+    /// True if all calls in doubt are listed.
+    fn is_empty(&self) -> bool {
+        self.tool.is_empty() && self.user.is_empty() && self.age.is_empty()
+    }
+
+    /// Address of a page of the list; the first page has no cursor.
+    fn address(&self, cursor: &str) -> String {
+        let options = [
+            ("tool", self.tool.as_str()),
+            ("user", &self.user),
+            ("age", &self.age),
+            ("cursor", cursor),
+        ];
+        with_query("/in-doubt", options)
+    }
+}
+
 /// A call in doubt as the API lists it.
 #[derive(Deserialize, Serialize)]
 struct Doubt {
@@ -201,15 +219,17 @@ async fn listed_of(
     let age = AGES.iter().find(|(name, _)| *name == filter.age);
     let until = age.and_then(|(_, hours)| now.checked_sub(SignedDuration::from_hours(*hours)).ok());
     let until = until.map(|until| until.to_string()).unwrap_or_default();
-    let asked = query(&[
+    let limit = limit.to_string();
+    let options = [
         ("state", "in_doubt"),
-        ("limit", &limit.to_string()),
+        ("limit", &limit),
         ("tool", &filter.tool),
         ("user", &filter.user),
         ("until", &until),
         ("cursor", cursor.unwrap_or_default()),
-    ]);
-    visit.get_as_operator(&format!("/v1/claims?{asked}")).await
+    ];
+    let path = with_query("/v1/claims", options);
+    visit.get_as_operator(&path).await
 }
 
 async fn page(visit: &Visit, filter: Filter, cursor: Option<&str>) -> Result<Page, Stop> {
@@ -230,36 +250,20 @@ async fn page(visit: &Visit, filter: Filter, cursor: Option<&str>) -> Result<Pag
         doubt.moment = shown::moment(&doubt.claimed_at);
         doubt.ago = shown::distance(&doubt.claimed_at, now, visit.words);
     }
-    let next = listed.next_cursor.as_ref().map(|cursor| {
-        let query = query(&[
-            ("tool", &filter.tool),
-            ("user", &filter.user),
-            ("age", &filter.age),
-            ("cursor", cursor),
-        ]);
-        format!("/in-doubt?{query}")
-    });
+    let next = listed.next_cursor.as_deref();
     Ok(Page {
         frame: visit.frame(visit.words.in_doubt_page, "doubts").await,
         calls: listed.claims,
-        filter,
         ages: ages(visit.words),
-        is_first: cursor.is_none(),
-        next,
+        first: cursor.map(|_| filter.address("")),
+        next: next.map(|cursor| filter.address(cursor)),
+        filter,
         next_cursor: listed.next_cursor,
         matching,
         settle_all,
         outcomes: Vec::new(),
         together: None,
     })
-}
-
-/// The options that have a value.
-fn query(options: &[(&str, &str)]) -> String {
-    let given = options.iter().filter(|(_, value)| !value.is_empty());
-    form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(given)
-        .finish()
 }
 
 /// The ages that can be chosen, in words.

@@ -11,10 +11,10 @@ use countersign::contract::{ActorType, RecordKind};
 use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use url::form_urlencoded;
 
 use super::call::kind_of;
 use crate::answer::{self, Stop};
+use crate::ask::with_query;
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 use crate::shown;
@@ -54,6 +54,9 @@ struct Page {
     /// Address of the page with older acts.
     #[serde(skip)]
     next: Option<String>,
+    /// Place of this page, for the form that opens its reasons.
+    #[serde(skip)]
+    at: At,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
     /// True if the signed-in caller may open the reasons of these acts.
@@ -124,15 +127,12 @@ struct At {
 impl At {
     /// The address of this place.
     fn address(&self) -> String {
-        let named = [
-            ("kind", &self.kind),
+        let options = [
+            ("kind", self.kind.as_str()),
             ("cursor", &self.cursor),
             ("signed", &self.signed),
         ];
-        let named = named.into_iter().filter(|(_, value)| !value.is_empty());
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(named);
-        format!("/evidence?{}", query.finish())
+        with_query("/evidence", options)
     }
 }
 
@@ -162,7 +162,7 @@ pub(crate) async fn reasons(posted: Posted) -> Result<Response, Stop> {
     let at = At {
         kind: posted.get("kind").to_owned(),
         cursor: posted.get("cursor").to_owned(),
-        signed: String::new(),
+        signed: posted.get("signed").to_owned(),
     };
     let records = posted.fields.iter().filter(|(name, _)| name == "record");
     let records: Vec<&str> = records.map(|(_, id)| id.as_str()).collect();
@@ -195,24 +195,21 @@ async fn page(visit: &Visit, at: &At, reasons: &BTreeMap<String, String>) -> Res
         next_cursor: None,
     };
     if frame.is_operator {
-        let cursor = from(&at.cursor);
-        let path = format!("/v1/evidence?kind={kind}&limit={LISTED}{cursor}");
-        listed = visit.get(&path).await?;
+        let limit = LISTED.to_string();
+        let options = [("kind", kind), ("limit", &limit), ("cursor", &at.cursor)];
+        listed = visit.get(&with_query("/v1/evidence", options)).await?;
         for act in &mut listed.records {
             act.moment = shown::moment(&act.at);
             act.who = act.by.as_ref().map(|by| who(by, visit)).unwrap_or_default();
             act.reason = reasons.get(&act.evidence).cloned();
         }
     }
-    let cursor = from(&at.signed);
-    let path = format!("/v1/log/checkpoints?limit={CHECKPOINTS}{cursor}");
-    let signed: SignedListed = visit.get(&path).await?;
-    let newest = visit.ask(Method::GET, "/v1/log/checkpoint", None).await?;
-    let checkpoint = if newest.status.is_success() {
-        String::from_utf8_lossy(&newest.body).into_owned()
-    } else {
-        String::new()
-    };
+    let limit = CHECKPOINTS.to_string();
+    let options = [("limit", limit.as_str()), ("cursor", &at.signed)];
+    let signed: SignedListed = visit
+        .get(&with_query("/v1/log/checkpoints", options))
+        .await?;
+    let checkpoint = checkpoint(visit).await?;
     let number = |name: &str| status.signing.get(name).and_then(Value::as_u64);
     let records = number("checkpoint_size").unwrap_or_default();
     let has_reasons = listed.records.iter().any(|act| act.has_reason);
@@ -250,16 +247,19 @@ async fn page(visit: &Visit, at: &At, reasons: &BTreeMap<String, String>) -> Res
         kind: kind.to_owned(),
         kinds: known.to_vec(),
         next,
+        at: at.clone(),
         next_cursor: listed.next_cursor,
         frame,
     })
 }
 
-fn from(cursor: &str) -> String {
-    match cursor {
-        "" => String::new(),
-        cursor => format!("&cursor={}", crate::ask::segment(cursor)),
+/// The newest checkpoint; empty if there is none.
+async fn checkpoint(visit: &Visit) -> Result<String, Stop> {
+    let newest = visit.ask(Method::GET, "/v1/log/checkpoint", None).await?;
+    if !newest.status.is_success() {
+        return Ok(String::new());
     }
+    Ok(String::from_utf8_lossy(&newest.body).into_owned())
 }
 
 /// Who did it: a program by its name, a person by the digest that the record has.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::kind_of;
 use crate::answer::{self, Stop, see_other};
-use crate::ask::segment;
+use crate::ask::{segment, with_query};
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 use crate::shown;
@@ -72,13 +72,16 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
     let state = visit.asked("state").and_then(GrantState::from_name);
     let state = state.unwrap_or(GrantState::Active);
     let cursor = visit.asked("cursor");
-    let from = cursor.map(|cursor| format!("&cursor={}", segment(cursor)));
-    let from = from.unwrap_or_default();
-    let path = format!("/v1/grants?state={}&limit={LISTED}{from}", state.as_str());
-    let listed: Listed = visit.get(&path).await?;
-    let next = listed.next_cursor.as_ref().map(|cursor| {
-        let cursor = segment(cursor);
-        format!("/grants?state={}&cursor={cursor}", state.as_str())
+    let limit = LISTED.to_string();
+    let options = [
+        ("state", state.as_str()),
+        ("limit", &limit),
+        ("cursor", cursor.unwrap_or_default()),
+    ];
+    let listed: Listed = visit.get(&with_query("/v1/grants", options)).await?;
+    let next = listed.next_cursor.as_deref().map(|cursor| {
+        let options = [("state", state.as_str()), ("cursor", cursor)];
+        with_query("/grants", options)
     });
     let name = |state: GrantState| (state.as_str(), state_name(state, &visit));
     let page = Page {

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::response::Response;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{self, Stop};
@@ -91,10 +92,13 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
                 "failed" => ("bad", w.delivery_failed, &delivery.failed_at),
                 _ => ("warn", w.delivery_waiting, &delivery.next_at),
             };
-            delivery.when = at
-                .as_deref()
-                .map(|at| shown::distance(at, now, w))
-                .unwrap_or_default();
+            let is_due = |at: &str| at.parse::<Timestamp>().is_ok_and(|at| at <= now);
+            delivery.when = match at.as_deref() {
+                // An attempt whose time has come is made as soon as the receiver's turn is.
+                Some(at) if word == w.delivery_waiting && is_due(at) => w.due_now.to_owned(),
+                Some(at) => shown::distance(at, now, w),
+                None => String::new(),
+            };
             (delivery.tone, delivery.word) = (tone, word);
         }
     }

@@ -11,6 +11,7 @@ use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::frame::Frame;
 use crate::session::Visit;
+use crate::shown;
 
 mod review;
 
@@ -139,7 +140,7 @@ pub(crate) async fn report(visit: Visit) -> Result<Response, Stop> {
             calls: rule.calls,
             users: rule.users,
             tools: rule.tools.join(", "),
-            newest: rule.newest.clone(),
+            newest: shown::moment(&rule.newest),
             evidence: rule.newest_evidence.clone(),
         }
     });

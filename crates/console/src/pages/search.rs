@@ -25,6 +25,24 @@ struct Page {
     is_user_needed: bool,
 }
 
+impl Page {
+    /// Kinds of names that are found, each with an example.
+    fn kinds(&self) -> [(&'static str, &'static str); 9] {
+        let w = self.frame.w;
+        [
+            (w.tool, "catalog.search_offers"),
+            (w.user, "u_1"),
+            (w.a_request, "req_01a1e209-3e99-736c-842c-57d140cc68f6"),
+            (w.snapshot, "ev_01a1e209-3e99-736c-842c-57d140cc68f6"),
+            (w.an_approval, "ap_c82e6fc784cc2d0b741360f2ca9f1eb3"),
+            (w.an_order, "order_59k22c50w38smrz3"),
+            (w.session, "visit-7, u_1 visit-7"),
+            (w.idempotency, "order-77, u_1 order-77"),
+            (w.leaf_hash, "sha256:3555e020…"),
+        ]
+    }
+}
+
 /// Leads to the page of what was meant; the JSON twin says where it is.
 pub(crate) async fn find(visit: Visit) -> Result<Response, Stop> {
     let asked = visit.asked("q").unwrap_or_default().trim().to_owned();
