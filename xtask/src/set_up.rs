@@ -80,7 +80,7 @@ pub(crate) fn prepare() -> Result<World> {
     })
 }
 
-/// Installs what pictures of the console need: a browser, and a font with Chinese characters.
+/// Installs what pictures of the console need: a browser, a font with Chinese characters, and a library that gives the server a past.
 pub(crate) fn for_pictures() -> Result<()> {
     let has_browser = says("chromedriver", &["--version"]).is_some();
     let has_font = says("fc-list", &[":lang=zh"]).is_some_and(|fonts| !fonts.is_empty());
@@ -91,10 +91,23 @@ pub(crate) fn for_pictures() -> Result<()> {
     if !has_font {
         packages.push("fonts-wqy-zenhei");
     }
+    if !has_past() {
+        packages.push("libfaketime");
+    }
     for step in install(&packages, &Means::found())? {
         step.run()?;
     }
     Ok(())
+}
+
+/// True if the library is there that gives a program another time of day.
+fn has_past() -> bool {
+    let places = std::fs::read_dir("/usr/lib")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut places = places.map(|place| place.path().join("faketime"));
+    places.any(|path| path.is_dir())
 }
 
 /// The commands that install packages; an error that says what to type where that is not possible without asking.

@@ -441,6 +441,8 @@ impl Finder<'_, '_> {
         if closer && !reader.is_one_thing(read.node) {
             self.stopped(NoRead::Broken(read.end, Fault::Unreadable));
         }
+        // Prose outside of a fence says nothing about where a string ends, so it is logged after those checks.
+        prose_beside_fences(text, start, read.end, self.origin, &mut log);
         let known =
             read.named && !read.complete || shares_a_name(self.tree, self.schema, read.node);
         let before = text.get(..start).unwrap_or_default();
@@ -567,12 +569,16 @@ fn skipped(text: &str, start: usize, end: usize, origin: Option<Span>, log: &mut
         if text.trim().is_empty() {
             continue;
         }
-        let span = origin.unwrap_or(Span::new(from, from + text.len()));
-        let code = if text.contains("```") {
+        let mut span = origin.unwrap_or(Span::new(from, from + text.len()));
+        let code = if let Some((open, close)) = fences(text) {
+            // Prose beside the fences has an issue of its own.
+            if beside_fences(text, (open, close)).any(|(_, part)| is_prose(part)) {
+                span = origin.unwrap_or(Span::new(from + open, from + close));
+            }
             IssueCode::FenceStripped
         } else if text.trim().starts_with('<') && text.trim().ends_with('>') {
             IssueCode::TagStripped
-        } else if text.contains(|c: char| c.is_alphanumeric()) {
+        } else if is_prose(text) {
             IssueCode::ProseSkipped
         } else if text.contains(['}', ']']) {
             IssueCode::ExtraCloser
@@ -581,4 +587,47 @@ fn skipped(text: &str, start: usize, end: usize, origin: Option<Span>, log: &mut
         };
         log.whole(code, span);
     }
+}
+
+/// Logs prose before or behind the fences around a document.
+fn prose_beside_fences(
+    text: &str,
+    start: usize,
+    end: usize,
+    origin: Option<Span>,
+    log: &mut SyntaxLog,
+) {
+    for (text, from) in [
+        (text.get(..start).unwrap_or_default(), 0),
+        (text.get(end..).unwrap_or_default(), end),
+    ] {
+        let Some(fences) = fences(text) else {
+            continue;
+        };
+        for (at, part) in beside_fences(text, fences).filter(|(_, part)| is_prose(part)) {
+            let at = from + at;
+            let span = origin.unwrap_or(Span::new(at, at + part.len()));
+            log.whole(IssueCode::ProseSkipped, span);
+        }
+    }
+}
+
+/// Returns the parts before and behind the fences of a text, each with its start.
+fn beside_fences(text: &str, (open, close): (usize, usize)) -> impl Iterator<Item = (usize, &str)> {
+    let before = text.get(..open).unwrap_or_default();
+    let behind = text.get(close..).unwrap_or_default();
+    [(0, before), (close, behind)].into_iter()
+}
+
+fn is_prose(text: &str) -> bool {
+    text.contains(|c: char| c.is_alphanumeric())
+}
+
+/// Returns the range from the first fence to the end of the last one, the word behind it included; `None` if there is no fence.
+fn fences(text: &str) -> Option<(usize, usize)> {
+    const FENCE: &str = "```";
+    let (first, last) = (text.find(FENCE)?, text.rfind(FENCE)? + FENCE.len());
+    let behind = text.get(last..).unwrap_or_default();
+    let word = behind.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    Some((first, text.len() - word.len()))
 }

@@ -254,7 +254,11 @@ impl<'p> Report<'p> {
         issue.suggestion = suggestion.map(|suggestion| suggestion.text(language));
         self.place(&mut issue, event.span, sensitive);
         if let Some(name) = event.name {
-            issue.before = Some(excerpt(tree.str(name)));
+            let name = tree.str(name);
+            issue.before = Some(excerpt(name));
+            issue.span = self
+                .name_before(name, event.span.range().start)
+                .or(issue.span);
             issue.after = match path.last() {
                 Some(Step::Key(key)) => Some(Value::from(tree.str(*key))),
                 Some(Step::Index(_)) | None => None,
@@ -269,6 +273,20 @@ impl<'p> Report<'p> {
             issue.suggestion = None;
         }
         issue
+    }
+
+    /// Range of a name in the raw text, before its value; `None` if it is spelt otherwise there, as in a string that was decoded.
+    fn name_before(&self, name: &str, value: usize) -> Option<[usize; 2]> {
+        let is_between = |c: char| {
+            c.is_whitespace()
+                || matches!(
+                    c,
+                    ':' | '：' | '=' | '>' | '"' | '\'' | '`' | '“' | '”' | '‘' | '’'
+                )
+        };
+        let before = self.raw.get(..value)?.trim_end_matches(is_between);
+        let start = before.strip_suffix(name)?.len();
+        Some([start, before.len()])
     }
 
     /// Builds the sentence of an event; for a refusal with the expected and the actual value.

@@ -382,6 +382,14 @@ fn syntax_is_repaired() {
             r#"repaired {"city":"Paris"} [TRAILING_COMMA , FENCE_STRIPPED ]"#,
         ),
         (
+            r#"{} {"city": "Paris"}"#,
+            r#"repaired {"city":"Paris"} [EXTRA_CLOSER ]"#,
+        ),
+        (
+            "Sure, here it is:\n```json\n{\"city\": \"Paris\"}\n```\nDone.",
+            r#"repaired {"city":"Paris"} [FENCE_STRIPPED , PROSE_SKIPPED ]"#,
+        ),
+        (
             r#"Sure: {"city": "Paris"} Done."#,
             r#"repaired {"city":"Paris"} [PROSE_SKIPPED ]"#,
         ),

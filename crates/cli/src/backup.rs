@@ -1,7 +1,9 @@
 //! A backup of a place: the operation, for the command alone and for a server that is asked for it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use countersign_gateway::operator::socket::account;
 use countersign_store::sqlite::{BackupError, BackupProgress, BackupReport};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -40,12 +42,22 @@ pub(crate) struct KeyFile {
     pub(crate) log: String,
 }
 
+/// Process that writes a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// The command itself.
+    Command,
+    /// The server that the command has asked, under the server's account.
+    Server,
+}
+
 /// Writes one moment of a store to a new file and verifies it, while calls go on. `to` is absolute where a server does it.
 pub(crate) async fn backup(
     backend: &Backend,
     folder: &Folder,
     to: &Path,
     with_keys: bool,
+    writer: Writer,
     progress: &mut (dyn FnMut(BackupProgress) + Send),
 ) -> Result<Made, Failure> {
     let store = match backend {
@@ -61,7 +73,7 @@ pub(crate) async fn backup(
         return Err(exists(&keys));
     }
     let made = store.backup(to, progress).await;
-    let report = made.map_err(|error| failed(error, to))?;
+    let report = made.map_err(|error| failed(error, to, writer, account().ok()))?;
     if with_keys {
         write_keys(folder, &keys, &report)?;
     }
@@ -108,8 +120,24 @@ fn exists(path: &Path) -> Failure {
         .hint("choose another name; a backup never overwrites a file")
 }
 
-fn failed(error: BackupError, to: &Path) -> Failure {
+/// Builds the failure of a backup. A folder that the account may not write to gets a hint that names the account.
+fn failed(error: BackupError, to: &Path, writer: Writer, uid: Option<u32>) -> Failure {
     match error {
+        BackupError::Io { ref source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            let folder = to.parent().unwrap_or(Path::new("/")).display();
+            let uid = uid.map_or_else(String::new, |uid| format!(" (user id {uid})"));
+            let hint = match writer {
+                Writer::Server => format!(
+                    "the running server writes the file, under its own account{uid}: name a folder that this account may write to, such as one in the data folder, \
+                     and copy the file to {folder} afterwards"
+                ),
+                Writer::Command => {
+                    format!("this account{uid} may not write to {folder}: name another folder")
+                }
+            };
+            let error = anyhow::Error::new(error);
+            Failure::from(error.context(format!("{} was not written", to.display()))).hint(hint)
+        }
         BackupError::Exists { path } => exists(&path),
         BackupError::Damaged { .. }
         | BackupError::Rows(_)
@@ -125,5 +153,32 @@ fn failed(error: BackupError, to: &Path) -> Failure {
             let error = anyhow::Error::new(error);
             Failure::from(error.context(format!("{} was not written", to.display())))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server writes under its own account, which the hint names; root's own folder is not that account's.
+    #[test]
+    fn a_folder_that_the_server_may_not_write_to_is_explained() {
+        let hint = |writer, kind: ErrorKind| {
+            let error = BackupError::Io {
+                path: "/root/backup.db.part".into(),
+                source: kind.into(),
+            };
+            failed(error, Path::new("/root/backup.db"), writer, Some(990)).hint
+        };
+        let told = hint(Writer::Server, ErrorKind::PermissionDenied).unwrap();
+        assert!(
+            told.starts_with(
+                "the running server writes the file, under its own account (user id 990)"
+            ) && told.contains("copy the file to /root afterwards"),
+            "{told}"
+        );
+        let told = hint(Writer::Command, ErrorKind::PermissionDenied).unwrap();
+        assert!(told.contains("may not write to /root"), "{told}");
+        assert_eq!(hint(Writer::Server, ErrorKind::StorageFull), None);
     }
 }

@@ -37,7 +37,7 @@ pub(crate) mod verify;
 pub(crate) mod witness;
 pub(crate) mod wrap;
 
-use countersign::contract::Issue;
+use countersign::contract::{ErrorCode, Issue, RecordKind};
 use jiff::tz::TimeZone;
 
 use crate::failure::Failure;
@@ -80,6 +80,15 @@ fn reason(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err("the reason needs at least one visible character".to_owned())
+}
+
+/// Kind of a record, for people. A call whose user has yet to confirm it did not reach its tool, so its record is a denial; but no person
+/// has denied it. Programs get the kind as the record has it.
+pub(crate) fn shown_kind(kind: RecordKind, code: Option<ErrorCode>) -> &'static str {
+    match (kind, code) {
+        (RecordKind::Denial, Some(ErrorCode::NeedsUserConfirmation)) => "question",
+        (kind, _) => kind.as_str(),
+    }
 }
 
 /// Formats a count with its noun.

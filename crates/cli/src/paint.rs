@@ -27,12 +27,12 @@ impl Paint {
         Self { is_on }
     }
 
-    /// The text in the colour of its meaning.
     /// True if text is coloured.
     pub(crate) fn is_on(self) -> bool {
         self.is_on
     }
 
+    /// The text in the colour of its meaning.
     pub(crate) fn tone(self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Good => "32",

@@ -1,11 +1,12 @@
 //! Progress of an operation that takes time: a bar on stderr, for people only.
 
+use std::fmt::Write;
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use countersign_gateway::operator::Lines;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::running::wire::{self, Far};
 
@@ -36,8 +37,8 @@ impl Bar {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(total), target);
-        bar.set_message(what.to_owned());
+        // Its look comes first: a message would draw it at once.
+        let bar = ProgressBar::with_draw_target(Some(total), target).with_message(what.to_owned());
         style(&bar, total);
         Self::Here(bar)
     }
@@ -106,11 +107,17 @@ fn style(bar: &ProgressBar, total: u64) {
         "{spinner} {msg} {elapsed}"
     } else {
         bar.disable_steady_tick();
-        "{msg} {bar:32} {human_pos}/{human_len} {per_sec} {eta}"
+        "{msg} {bar:32} {human_pos}/{human_len} {rate} {eta}"
     };
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+        bar.set_style(style.with_key("rate", rate));
     }
+}
+
+/// Writes how much is done in a second, as a whole number.
+fn rate(state: &ProgressState, text: &mut dyn Write) {
+    // A line that cannot be written is not shown.
+    let _ = write!(text, "{:.0}/s", state.per_sec());
 }
 
 /// Sends the progress to the other end, but not too often: a skipped report is not missed.

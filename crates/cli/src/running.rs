@@ -115,11 +115,24 @@ impl Running {
     /// Finds the server that runs on a folder. Files that a crash left behind count as no server; a listener that is not the server of this
     /// folder is an error.
     pub(crate) fn find(folder: &Folder) -> Result<Option<Self>, Failure> {
-        let way = match at_socket(folder)? {
-            Some(way) => Some(way),
-            None => over_tcp(folder)?,
-        };
-        let Some(way) = way else { return Ok(None) };
+        // Further servers of the folder have a socket of their own, for when the first one is gone.
+        let mut sockets = vec![folder.file(socket::NAME)];
+        sockets.extend(socket::beside(folder.path()));
+        for path in sockets {
+            if let Some(way) = at_socket(folder, path)?
+                && let Some(found) = Self::asked(way, folder)?
+            {
+                return Ok(Some(found));
+            }
+        }
+        match over_tcp(folder)? {
+            Some(way) => Self::asked(way, folder),
+            None => Ok(None),
+        }
+    }
+
+    /// Asks a listener if it is the server of a folder; `None` if it is gone.
+    fn asked(way: Way, folder: &Folder) -> Result<Option<Self>, Failure> {
         let Some(about) = client::about(&way, folder)? else {
             return Ok(None);
         };
@@ -211,9 +224,8 @@ pub(crate) fn make_socket(folder: &Folder) -> Result<Option<OperatorSocket>, Fai
     }
 }
 
-/// Finds a listener at the folder's socket that may be its server.
-fn at_socket(folder: &Folder) -> Result<Option<Way>, Failure> {
-    let path = folder.file(socket::NAME);
+/// Finds a listener at a socket of the folder that may be its server.
+fn at_socket(folder: &Folder, path: PathBuf) -> Result<Option<Way>, Failure> {
     let file = match std::fs::symlink_metadata(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::operations;
 use crate::place::Place;
 use crate::running::wire::{Line, Received};
-use crate::running::{About, make_socket};
+use crate::running::{About, Running, make_socket};
 use crate::terminal::Terminal;
 
 /// Parts of the server that an operation can use when a server carries it out.
@@ -89,18 +89,27 @@ impl Operations for Desk {
 pub(crate) struct Door {
     socket: Option<OperatorSocket>,
     secret: Option<Secret>,
+    /// Process of another server that answers the commands of this folder already.
+    first: Option<u32>,
 }
 
 impl Door {
     /// Makes the door before anything listens; it is not visible yet.
     pub(crate) fn make(place: &Place) -> Result<Self, Failure> {
+        // A listener that is not the server of this folder is replaced, as what a killed one left is.
+        let first = Running::find(&place.folder).ok().flatten();
+        let first = first.map(|first| first.about.pid);
         let _inside = place.runtime.enter();
         let socket = make_socket(&place.folder)?;
         let secret = match &socket {
             Some(_) => None,
             None => Some(Secret::draw(&*place.ids)),
         };
-        Ok(Self { socket, secret })
+        Ok(Self {
+            socket,
+            secret,
+            first,
+        })
     }
 
     /// Returns the operator who may come in here, with the proof over TCP if there is no socket.
@@ -125,9 +134,20 @@ impl Door {
         if let (Some(prover), Some(url)) = (gateway.identity().prover(), &about.url) {
             prover.listens_at(url);
         }
-        about.announce(&place.folder, self.secret.as_ref())?;
-        if let Some(socket) = &mut self.socket {
-            socket.announce()?;
+        if let Some(first) = self.first {
+            if let Some(socket) = &mut self.socket {
+                socket.announce_beside()?;
+            }
+            tracing::warn!(
+                first,
+                own = about.pid,
+                "another server of this data folder answers commands, and goes on to do so: give each server a folder of its own (--data)"
+            );
+        } else {
+            about.announce(&place.folder, self.secret.as_ref())?;
+            if let Some(socket) = &mut self.socket {
+                socket.announce()?;
+            }
         }
         Ok(server.with_operators(self.socket))
     }

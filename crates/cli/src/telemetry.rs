@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 
 use crate::config::{self, parts};
 use crate::failure::Failure;
+use crate::place::clock_and_ids;
 use crate::terminal::Terminal;
 
 /// Timeout at shutdown for a collector that does not answer.
@@ -93,6 +94,14 @@ impl TelemetryOptions {
         let sample = self.sample;
         given.extend(sample.map(|share| Given::flag("telemetry.sample", "--sample", share)));
         Ok(given)
+    }
+}
+
+/// Makes what a server says at its start and its end lines of its log, if the log is JSON.
+pub(crate) fn say_in(telemetry: &sections::Telemetry, terminal: &mut Terminal) {
+    match parts::telemetry_options(telemetry, terminal.is_for_programs()).log_format {
+        LogFormat::Json => terminal.say_as_log(clock_and_ids().0),
+        LogFormat::Text => {}
     }
 }
 

@@ -5,8 +5,10 @@ use std::fmt::Display;
 use std::io::{BufWriter, IsTerminal as _, Result, Write, stderr, stdout};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use countersign::clock::Clock;
 use countersign_gateway::operator::Lines;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -27,6 +29,8 @@ pub(crate) struct Terminal {
     far: Option<Lines>,
     /// Options of the command line that say where its data is, for the commands that hints name.
     given: String,
+    /// Clock of the log, if lines about the data are lines of a JSON log.
+    log: Option<Arc<dyn Clock>>,
 }
 
 /// Properties of the reader of the output. A command sends them to the server that writes for it.
@@ -50,6 +54,7 @@ impl Terminal {
             err: Box::new(stderr()),
             far: None,
             given: String::new(),
+            log: None,
         }
     }
 
@@ -76,6 +81,7 @@ impl Terminal {
             err: Box::new(wire::Writer::say(lines.clone())),
             far: Some(lines.clone()),
             given: String::new(),
+            log: None,
         }
     }
 
@@ -88,8 +94,14 @@ impl Terminal {
             err: Box::new(stderr()),
             far: None,
             given: self.given.clone(),
+            log: self.log.clone(),
         };
         (terminal, kept)
+    }
+
+    /// Writes everything that is not data as lines of a JSON log from now on, with this clock, so that a reader of the log reads JSON only.
+    pub(crate) fn say_as_log(&mut self, clock: Arc<dyn Clock>) {
+        self.log = Some(clock);
     }
 
     /// Returns the properties of the reader.
@@ -143,6 +155,10 @@ impl Terminal {
     pub(crate) fn say(&mut self, line: impl Display) -> Result<()> {
         self.out.flush()?;
         let line = line.to_string();
+        if let Some(clock) = &self.log {
+            let line = log_line(&**clock, &self.placed(&line), None);
+            return self.err.write_all(line.as_bytes());
+        }
         let line = self.say_paint().labelled(&self.placed(&line));
         self.err.write_all(format!("{line}\n").as_bytes())
     }
@@ -164,6 +180,16 @@ impl Terminal {
         // That stdout cannot be written may be the failure, so stderr does not wait for it; where
         // stderr is gone as well, the exit code is all that can be said.
         let _ = self.out.flush();
+        if let Some(clock) = &self.log {
+            let mut error = format!("error: {:#}", failure.error);
+            for line in &failure.lines {
+                error = format!("{error}; {line}");
+            }
+            let hint = failure.hint.as_deref().map(|hint| self.placed(hint));
+            let line = log_line(&**clock, &error, hint.as_deref());
+            let _ = self.err.write_all(line.as_bytes());
+            return failure.exit;
+        }
         let paint = self.say_paint();
         let error = format!("error: {}", visible(&format!("{:#}", failure.error)));
         let _ = writeln!(self.err, "{}", paint.labelled(&error));
@@ -176,6 +202,30 @@ impl Terminal {
         }
         failure.exit
     }
+}
+
+/// A line of the JSON log, as the log of the server has them. The label of a text becomes its level.
+fn log_line(clock: &dyn Clock, text: &str, hint: Option<&str>) -> String {
+    let labels = [
+        ("error: ", "ERROR"),
+        ("warning: ", "WARN"),
+        ("note: ", "INFO"),
+    ];
+    let labelled = labels.into_iter().find_map(|(label, level)| {
+        let text = text.strip_prefix(label)?;
+        Some((level, text))
+    });
+    let (level, message) = labelled.unwrap_or(("INFO", text));
+    let mut line = json!({
+        "time": format!("{:.6}", clock.now()),
+        "level": level,
+        "target": "countersign",
+        "message": message,
+    });
+    if let (Some(hint), Some(members)) = (hint, line.as_object_mut()) {
+        members.insert("hint".to_owned(), hint.into());
+    }
+    format!("{line}\n")
 }
 
 impl Look {

@@ -117,13 +117,18 @@ impl Installation {
     }
 
     fn serve(&self, words: &[&str]) -> Server {
+        self.serve_to(words, Stdio::null())
+    }
+
+    /// Starts a server that writes its log to this file.
+    fn serve_to(&self, words: &[&str], log: Stdio) -> Server {
         let words = [&["serve", "--json", "--listen", "127.0.0.1:0"], words].concat();
         let mut child = self
             .command(&words)
             // The server has an account's name of its own; records have the name of whoever asked.
             .env("COUNTERSIGN_OPERATOR", "server")
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -502,6 +507,65 @@ fn a_server_of_another_folder_is_refused() {
     let socket = ours.file("countersign.sock");
     fs::hard_link(other.file("countersign.sock"), &socket).unwrap();
     check_refused(&ours, "belongs to the server of another folder");
+}
+
+/// The doctor of a second server does not contradict itself: what another server has signed is signed.
+#[test]
+fn the_doctor_of_a_second_server_knows_who_signs() {
+    let store = shared_postgres().fresh_database();
+    let (first, second) = (
+        Installation::on(store.clone()),
+        Installation::on(store.clone()),
+    );
+    first.run(&["call", "notes.list"]).ok();
+    fs::create_dir(&second.data).unwrap();
+    fs::set_permissions(&second.data, fs::Permissions::from_mode(0o700)).unwrap();
+    for name in ["master.key", "log.key", "log.pub"] {
+        fs::copy(first.file(name), second.file(name)).unwrap();
+    }
+    let found = |installation: &Installation, what: &str| {
+        let points = installation.run(&["doctor", "--json"]).ok().json();
+        let mut points = points.as_array().unwrap().iter();
+        let point = points.find(|point| point["what"] == what).unwrap();
+        assert_eq!(point["state"], "ok", "{point}");
+        point["found"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(found(&second, "signing"), "every record is signed");
+    assert!(
+        found(&second, "log").starts_with("1 record, 1 signed by another server of this store"),
+        "{}",
+        found(&second, "log")
+    );
+}
+
+/// U8: a second server on the folder leaves the socket to the first, and commands find the second when the first has ended.
+#[test]
+fn a_second_server_leaves_the_socket_to_the_first() {
+    let installation = Installation::on(shared_postgres().fresh_database());
+    let mut first = installation.serve(&[]);
+    let socket = installation.file("countersign.sock");
+    let taken = fs::metadata(&socket).unwrap().ino();
+    let log = installation.folder.path().join("second.log");
+    let mut second = installation.serve_to(&[], fs::File::create(&log).unwrap().into());
+    assert_eq!(fs::metadata(&socket).unwrap().ino(), taken);
+    let asked = || installation.run(&["status", "--json"]).ok().json()["process"].clone();
+    assert_eq!(asked(), first.child.id());
+    let told = fs::read_to_string(&log).unwrap();
+    assert!(
+        told.contains("another server of this data folder answers commands"),
+        "{told}"
+    );
+    let announced: Value =
+        serde_json::from_slice(&fs::read(installation.file("server.json")).unwrap()).unwrap();
+    assert_eq!(announced["pid"], first.child.id());
+    first.signal("-TERM");
+    assert!(!socket.exists());
+    assert_eq!(asked(), second.child.id());
+    second.signal("-TERM");
+    let left = fs::read_dir(&installation.data).unwrap();
+    let paths = left.map(|file| file.unwrap().path());
+    let is_socket = |path: &PathBuf| path.extension().is_some_and(|end| end == "sock");
+    assert_eq!(paths.filter(is_socket).count(), 0);
 }
 
 /// U8: over TCP, a listener on the port of a server that is gone gets no request, and `keys revoke` says "ok" only for a key that it has

@@ -451,7 +451,13 @@ fn a_hold_forbids_to_erase_and_erasing_breaks_no_proof() {
         "asked by u_local",
     ];
     let told = place.told(1, &erase);
-    assert!(told.contains("under a hold: a case"), "{told}");
+    assert!(
+        told.contains("under a hold: a case")
+            && told.contains(&format!(
+                "`countersign evidence release {id} --reason TEXT`"
+            )),
+        "{told}"
+    );
     place.ask(0, &["evidence", "release", &id, "--reason", "it is over"]);
     // The note, and why it was opened, held and released.
     assert_eq!(place.ask(0, &erase)["payloads"], 4);

@@ -276,6 +276,84 @@ fn a_lost_log_is_continued_by_a_new_one() {
     assert!(told.contains("made with other keys"), "{told}");
 }
 
+/// N1: a kept checkpoint of the old log is recognised after a new log was begun: it is compared with what is left of the
+/// old log, and one that contradicts it is a fault.
+#[test]
+fn a_kept_checkpoint_of_the_old_log_is_compared() {
+    let place = Place::new();
+    let keep = |name: &str| {
+        let file = place.folder.path().join(name);
+        fs::copy(place.data("checkpoint"), &file).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    place.note("first");
+    let here = keep("here");
+    place.note("second");
+    let file = place.backup("backup.db");
+    // The same log goes on in two folders: another history under the same name.
+    let fork = Place::new().with_keys_of(&place);
+    fs::copy(place.data("countersign.db"), fork.data("countersign.db")).unwrap();
+    fork.note("another third");
+    fork.note("another fourth");
+    let forked = place.folder.path().join("forked");
+    fs::copy(fork.data("checkpoint"), &forked).unwrap();
+    fork.note("another fifth");
+    let longer = fork.data("checkpoint");
+    place.note("third");
+    let lost = keep("lost");
+    place.note("fourth");
+    let newest = keep("newest");
+    for name in ["countersign.db", "countersign.db-wal", "countersign.db-shm"] {
+        fs::remove_file(place.data(name)).ok();
+    }
+    place.restore(0, &[&file, "--accept-loss"]);
+    place.note("after");
+    let told = |code: i32, held: &str| {
+        let output = place.run(&["verify", "--all", "--held", held]);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let report = told(0, &here);
+    assert!(
+        report.contains("kept checkpoint: 1 record of ")
+            && report.contains("this log begins with exactly these records")
+            && report.contains("not checked: whether the log was rewritten or cut"),
+        "{report}"
+    );
+    let report = told(0, &newest);
+    assert!(
+        report.contains("it is the checkpoint that this log names, and 2 of its records are lost"),
+        "{report}"
+    );
+    let report = told(0, &lost);
+    assert!(
+        report.contains("1 of its records are lost, so that it could not be compared")
+            && report.contains("not checked: the kept checkpoint"),
+        "{report}"
+    );
+    let held = place.ask(0, &["verify", "--all", "--quick", "--held", &newest]);
+    assert_eq!(held["held_earlier"]["standing"], "newest", "{held:#}");
+    // Of the same size with another root, and of more records than are known.
+    let report = told(3, forked.to_str().unwrap());
+    assert!(
+        report.contains("wrong: the checkpoint that was kept is of an earlier log, and its 4 records are not those"),
+        "{report}"
+    );
+    let report = told(3, longer.to_str().unwrap());
+    assert!(
+        report.contains("is of an earlier log and of 5 records, and this log knows of 4"),
+        "{report}"
+    );
+    let text = fs::read_to_string(&newest).unwrap();
+    fs::write(
+        place.folder.path().join("changed"),
+        text.replacen("4\n", "3\n", 1),
+    )
+    .unwrap();
+    let changed = place.folder.path().join("changed");
+    assert!(told(3, changed.to_str().unwrap()).contains("is not valid"));
+}
+
 /// N1: the store is lost, and nothing was signed after the backup: the log goes on.
 #[test]
 fn a_newest_backup_goes_on_with_its_log() {

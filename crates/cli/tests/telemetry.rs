@@ -67,6 +67,7 @@ fn ask(address: &str, head: &str, body: &str) -> String {
 /// A6, A21: the log is JSON with the caller's trace, the span is below it and was sent before the server ended, and no sink has the
 /// caller's data.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one life of a server")]
 fn a_server_says_what_it_does_and_nothing_of_what_it_is_sent() {
     let _watchdog = Watchdog::start();
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -104,10 +105,7 @@ fn a_server_says_what_it_does_and_nothing_of_what_it_is_sent() {
     assert_eq!(ended.status.code(), Some(0));
 
     let log = String::from_utf8(ended.stderr).expect("a log is text");
-    // What an operator reads at the start and at the end is text.
-    let is_event = |line: &&str| !line.starts_with("note: ") && *line != "stopped";
-    let lines = log.lines().filter(is_event);
-    let events = lines.map(|line| {
+    let events = log.lines().map(|line| {
         serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("every line is JSON: {line}"))
     });
     let events: Vec<_> = events.collect();
@@ -118,6 +116,11 @@ fn a_server_says_what_it_does_and_nothing_of_what_it_is_sent() {
     assert_eq!(
         (&call["tool"], &call["trace_id"]),
         (&"notes.add".into(), &TRACE.into())
+    );
+    let stopped = events.last().expect("it says that it ends");
+    assert_eq!(
+        (&stopped["level"], &stopped["message"]),
+        (&"INFO".into(), &"stopped".into())
     );
     let refused = |event: &&Value| event["message"] == "request refused";
     assert_eq!(
@@ -142,4 +145,40 @@ fn a_server_says_what_it_does_and_nothing_of_what_it_is_sent() {
             assert!(!text.contains(needle), "{needle} in {sink}");
         }
     }
+}
+
+/// With `--log-format json` alone, where the server listens is a line of the log too, and so is why it cannot start.
+#[test]
+fn a_json_log_has_no_other_lines() {
+    let _watchdog = Watchdog::start();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let serve = |listen: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command
+            .args(["serve", "--log-format", "json", "--listen", listen])
+            .env("COUNTERSIGN_DATA", folder.path())
+            .env_remove("COUNTERSIGN_STORE")
+            .env_remove("COUNTERSIGN_MASTER_KEY")
+            .stderr(Stdio::piped());
+        command
+    };
+    let mut child = serve("127.0.0.1:0").spawn().expect("it is built");
+    let mut log = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let listens = log.find_map(|line| {
+        let line = line.expect("it is text");
+        let event: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("JSON: {line}"));
+        let message = event["message"].as_str().unwrap_or_default().to_owned();
+        message
+            .strip_prefix("listening on http://")
+            .map(str::to_owned)
+    });
+    let address = listens.expect("it says where it listens");
+    let refused = serve(&address).output().expect("it ends");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let text = String::from_utf8(refused.stderr).expect("it is text");
+    let last: Value = serde_json::from_str(text.lines().last().unwrap_or_default())
+        .unwrap_or_else(|_| panic!("JSON: {text}"));
+    assert_eq!(last["level"], "ERROR", "{text}");
+    assert!(last["hint"].is_string(), "{text}");
 }

@@ -19,7 +19,7 @@ mod left;
 mod money;
 
 pub(crate) use draw::{Call, Plan, grant_over};
-pub use left::{BudgetLeft, SpentBudget};
+pub use left::{BudgetLeft, LowPot, SpentBudget};
 pub use money::{Currency, InvalidMoney, Money};
 
 use crate::authorize::{Facts, When};

@@ -24,7 +24,7 @@ use crate::payload::{self, Plain};
 use crate::principal::Principal;
 use crate::retention::RetentionPlan;
 use crate::scribe::{Draft, canonical_leaf, recorded_actor};
-use crate::state::document_aad;
+use crate::state::document::{self, Stamp, stamped};
 use crate::unavailable::Unavailable;
 use crate::vault::{SHARED, Vault};
 
@@ -122,12 +122,13 @@ impl Kind {
         self,
         keys: &UserKey,
         key: &DocumentKey,
+        version: u64,
         body: &[u8],
     ) -> Result<T, Error> {
         let damaged = || Error::Damaged {
             what: format!("the {} {:?}", self.name, key.id),
         };
-        let opened = keys.open(&document_aad(key), body).map_err(|_| damaged())?;
+        let opened = document::open(keys, key, version, body).map_err(|_| damaged())?;
         serde_json::from_slice(&opened).map_err(|_| damaged())
     }
 
@@ -170,13 +171,14 @@ pub(crate) struct Writing {
 
 impl Writing {
     /// Deletes a document.
-    pub(crate) fn delete(key: DocumentKey, version: u64, tracked: bool) -> Self {
+    pub(crate) fn delete(key: DocumentKey, version: u64, tracked: bool, keys: &UserKey) -> Self {
         Self {
             read: DocumentRead {
                 key: key.clone(),
                 version,
             },
             write: DocumentWrite {
+                pseudonym: keys.document(&key.collection, &key.id),
                 key,
                 version,
                 body: None,
@@ -197,8 +199,8 @@ impl Writing {
         let mut nonce = [0; 12];
         ids.fill(&mut nonce);
         let plain = serde_json::to_vec(plain).expect("names, texts and JSON values");
-        let body = keys.seal(nonce, &document_aad(&key), &plain);
-        let mut writing = Self::delete(key, version, false);
+        let body = document::seal(keys, nonce, &key, version, &plain);
+        let mut writing = Self::delete(key, version, false, keys);
         writing.write.body = Some(body);
         writing
     }
@@ -208,6 +210,12 @@ impl Writing {
         self.write.tracked = true;
         self.write.entries = entries;
         self
+    }
+
+    /// The stamps of documents, for their record.
+    pub(crate) fn stamps<'a>(writings: impl IntoIterator<Item = &'a Self>) -> Vec<Stamp> {
+        let writings = writings.into_iter();
+        writings.map(|own| Stamp::of(&own.write)).collect()
     }
 }
 
@@ -258,11 +266,12 @@ impl Shelf<'_> {
             return Ok(None);
         }
         let key = self.kind.owner_place(id);
-        let Some(body) = self.store.document(&key).await?.body else {
+        let stored = self.store.document(&key).await?;
+        let Some(body) = stored.body else {
             return Ok(None);
         };
         let shared = self.vault.key(SHARED).await?;
-        let Owner { user_id, place } = self.kind.open(&shared, &key, &body)?;
+        let Owner { user_id, place } = self.kind.open(&shared, &key, stored.version, &body)?;
         // An erased user has no key, and must not get a new one by being looked for.
         let Some(keys) = self.vault.existing_key(&user_id).await? else {
             return Ok(Some((user_id, None)));
@@ -319,6 +328,8 @@ pub(crate) struct Deed<'a> {
     pub(crate) keys: &'a UserKey,
     pub(crate) ids: &'a dyn IdSource,
     pub(crate) retention: &'a RetentionPlan,
+    /// Documents that are committed with the record.
+    pub(crate) stamps: &'a [Stamp],
 }
 
 impl Deed<'_> {
@@ -343,6 +354,7 @@ impl Deed<'_> {
             subject: Some(keys.subject(user_id)),
             shown: Some(shown),
             payload: Some(Digest::of_bytes(&sealed)),
+            act: stamped(record.act, self.stamps),
             ..record
         };
         let leaf = canonical_leaf(&record);

@@ -34,7 +34,12 @@ impl Defaults {
     }
 
     fn of_schema(schema: &Value) -> Self {
-        collect(schema, schema, &mut Vec::new())
+        Collector {
+            root: schema,
+            open: Vec::new(),
+            left: PARTS_MAX,
+        }
+        .collect(schema)
     }
 
     /// The arguments with the defaults of absent members; `None` if nothing is absent.
@@ -129,41 +134,61 @@ fn rewrite<'a>(
     Some(text)
 }
 
-fn collect<'a>(root: &'a Value, schema: &'a Value, open: &mut Vec<&'a str>) -> Defaults {
-    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-        // A declaration that contains itself is followed once; deeper defaults are not declared
-        // at a place that a reader of the schema could name.
-        let target = reference.strip_prefix('#').and_then(|at| root.pointer(at));
-        return match target {
-            Some(target) if !open.contains(&reference) => {
-                open.push(reference);
-                let defaults = collect(root, target, open);
-                open.pop();
-                defaults
-            }
-            Some(_) | None => Defaults::default(),
+/// Most parts of a declaration that are looked at. Definitions that name each other twice double with each step; defaults behind this many
+/// parts are not filled in.
+const PARTS_MAX: usize = 20_000;
+
+/// Gathers the defaults of a declaration.
+struct Collector<'a> {
+    root: &'a Value,
+    /// References that lead to the current part.
+    open: Vec<&'a str>,
+    /// Parts that may still be looked at.
+    left: usize,
+}
+
+impl<'a> Collector<'a> {
+    fn collect(&mut self, schema: &'a Value) -> Defaults {
+        let Some(left) = self.left.checked_sub(1) else {
+            return Defaults::default();
         };
-    }
-    let mut defaults = Defaults::default();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten() {
-        let inside = collect(root, property, open);
-        if let Some(default) = property.get("default") {
-            let default = default.to_string();
-            let filled = inside.fill_text(&default).unwrap_or(default);
-            defaults.members.insert(name.clone(), filled);
+        self.left = left;
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            // A declaration that contains itself is followed once; deeper defaults are not declared
+            // at a place that a reader of the schema could name.
+            let root = self.root;
+            let target = reference.strip_prefix('#').and_then(|at| root.pointer(at));
+            return match target {
+                Some(target) if !self.open.contains(&reference) => {
+                    self.open.push(reference);
+                    let defaults = self.collect(target);
+                    self.open.pop();
+                    defaults
+                }
+                Some(_) | None => Defaults::default(),
+            };
         }
-        if !inside.is_empty() {
-            defaults.inside.insert(name.clone(), inside);
+        let mut defaults = Defaults::default();
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, property) in properties.into_iter().flatten() {
+            let inside = self.collect(property);
+            if let Some(default) = property.get("default") {
+                let default = default.to_string();
+                let filled = inside.fill_text(&default).unwrap_or(default);
+                defaults.members.insert(name.clone(), filled);
+            }
+            if !inside.is_empty() {
+                defaults.inside.insert(name.clone(), inside);
+            }
         }
+        let mut each = |keyword| {
+            let inside = self.collect(schema.get(keyword)?);
+            (!inside.is_empty()).then(|| Box::new(inside))
+        };
+        defaults.items = each("items");
+        defaults.values = each("additionalProperties");
+        defaults
     }
-    let mut each = |keyword| {
-        let inside = collect(root, schema.get(keyword)?, open);
-        (!inside.is_empty()).then(|| Box::new(inside))
-    };
-    defaults.items = each("items");
-    defaults.values = each("additionalProperties");
-    defaults
 }
 
 /// The members of an object in the order in which they were sent, each with its own text.
@@ -244,5 +269,24 @@ mod tests {
             ),
         );
         check(&schema, r#"{"tree":{}}"#, Some(r#"{"tree":{"n":0}}"#));
+    }
+
+    /// Definitions that name each other twice end, whatever tool server has declared them.
+    #[test]
+    fn definitions_that_double_end() {
+        let mut definitions = serde_json::Map::new();
+        for at in 0..64 {
+            let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+            let own = json!({"properties": {"a": next, "b": next}});
+            definitions.insert(format!("d{at}"), own);
+        }
+        definitions.insert(
+            "d64".to_owned(),
+            json!({"properties": {"n": {"default": 0}}}),
+        );
+        let schema = json!({
+            "properties": {"near": {"default": 1}, "x": {"$ref": "#/$defs/d0"}}, "$defs": definitions,
+        });
+        check(&schema, "{}", Some(r#"{"near":1}"#));
     }
 }

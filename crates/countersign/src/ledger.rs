@@ -34,14 +34,14 @@ pub use claims::{
     CommitAnswer, Held, HeldState, KeyChange, KeyDigest, Outcome, Scope, Swept,
 };
 pub use documents::{
-    DocumentKey, DocumentRead, DocumentWrite, Documents, FoundDocument, IndexEntry, OPEN_INDEX,
-    OpenDocument, OpenPlace, Scan, ShapeRead, StoredDocument,
+    DocumentKey, DocumentRead, DocumentRow, DocumentWrite, Documents, FoundDocument, IndexEntry,
+    OPEN_INDEX, OpenDocument, OpenPlace, Scan, ShapeRead, StoredDocument,
 };
 pub use installation::{Binding, Installation, Installations, NotOurs, Traces};
 pub use keyring::{Keyring, LostKeyFn, WrappedKey};
 pub use log::{
-    Durability, Entry, Erased, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow, Sequencing,
-    StoredRecord,
+    Durability, Entry, Erased, FoundLeaf, Head, Hold, Integration, Leaf, Log, LogQuery, LogRow,
+    Sequencing, StoredRecord,
 };
 pub use memory::MemoryStore;
 pub use outbox::{

@@ -157,7 +157,13 @@ struct Walk<'a, 'm> {
     /// True if personal data stays.
     only_secrets: bool,
     mark: &'m mut dyn Mark,
+    /// Parts of the declaration that may still be looked at.
+    left: u32,
 }
+
+/// Most parts of a declaration that are looked at for one value of arguments. Definitions that name each other twice double with each step;
+/// what is behind this many parts is hidden.
+const PARTS_MAX: u32 = 1_000_000;
 
 /// Maximum number of references and combinators that may follow each other at one place of the arguments.
 const HOPS_MAX: u32 = 32;
@@ -168,6 +174,7 @@ impl<'a, 'm> Walk<'a, 'm> {
             root,
             only_secrets: false,
             mark,
+            left: PARTS_MAX,
         }
     }
 
@@ -176,6 +183,7 @@ impl<'a, 'm> Walk<'a, 'm> {
             root,
             only_secrets: true,
             mark,
+            left: PARTS_MAX,
         }
     }
 
@@ -191,7 +199,8 @@ impl<'a, 'm> Walk<'a, 'm> {
             Some(label) if !self.only_secrets => return self.replace(label, value),
             Some(_) | None => {}
         }
-        if hops > HOPS_MAX {
+        self.left = self.left.saturating_sub(1);
+        if hops > HOPS_MAX || self.left == 0 {
             return self.replace(UNRESOLVED, value);
         }
         self.same_place(schema, value, hops);
@@ -290,6 +299,26 @@ mod tests {
         let spec = ToolSpec::new(ToolName::new("a.b").unwrap(), "").input(input);
         Redaction::of(&spec).apply(&mut arguments);
         assert_eq!(arguments, *expected);
+    }
+
+    /// Definitions that name each other twice end: the value is hidden.
+    #[test]
+    fn definitions_that_double_end() {
+        let mut definitions = serde_json::Map::new();
+        for at in 0..30 {
+            let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+            definitions.insert(format!("d{at}"), json!({"allOf": [next, next]}));
+        }
+        definitions.insert("d30".to_owned(), json!({"type": "string"}));
+        let schema = json!({
+            "type": "object", "$defs": definitions,
+            "properties": {"x": {"allOf": vec![json!({"$ref": "#/$defs/d17"}); 100]}, "y": {"x-sensitivity": "secret"}},
+        });
+        let spec = ToolSpec::new(ToolName::new("a.b").unwrap(), "").input(Input::Schema(schema));
+        let mut arguments = json!({"x": "text", "y": "hidden"});
+        Redaction::of(&spec).apply(&mut arguments);
+        assert_ne!(arguments["x"], "text");
+        assert_ne!(arguments["y"], "hidden");
     }
 
     /// Sensitive values are found in lists, maps, references and combinators (A21).

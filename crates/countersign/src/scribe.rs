@@ -28,6 +28,7 @@ use crate::ledger::Entry;
 use crate::payload::{self, Plain};
 use crate::principal::{Credential, Principal};
 use crate::redact::Detector;
+use crate::state::document::{Stamp, stamped};
 
 /// A record that is not sealed yet.
 pub struct Draft(Form);
@@ -107,6 +108,8 @@ pub(crate) struct CallDraft {
     /// The recording that answered in the tool's place; null where the tool was asked.
     pub(crate) act: Value,
     pub(crate) key: Option<RecordedKey>,
+    /// Documents that are committed with the record.
+    pub(crate) stamps: Vec<Stamp>,
     pub(crate) retention: Retention,
     pub(crate) keep_payload: Option<Duration>,
 }
@@ -185,7 +188,13 @@ impl Draft {
 
     /// The record in the form that is stored.
     pub fn seal(self) -> Entry {
-        match self.0 {
+        self.seal_for_commit(false).0
+    }
+
+    /// The record of a commit, in the form that is stored; and the one in its place if the commit may be fenced, and then
+    /// writes nothing but its record.
+    pub fn seal_for_commit(self, may_be_fenced: bool) -> (Entry, Option<FencedRecord>) {
+        let entry = match self.0 {
             Form::Ready(entry) => *entry,
             // Whoever keeps a log is never given a plain one; its name is still worth keeping.
             Form::Plain(id, record) => {
@@ -200,8 +209,9 @@ impl Draft {
                 };
                 act.entry(id, None)
             }
-            Form::Call(draft) => draft.seal(),
-        }
+            Form::Call(draft) => return draft.seal(may_be_fenced),
+        };
+        (entry, None)
     }
 
     /// The plain record, if it is of a call: for stores whose data ends with the process.
@@ -225,6 +235,20 @@ impl Draft {
     /// A record for a store that keeps no log.
     pub(crate) fn plain(id: SnapshotId, record: Box<CallRecord>) -> Self {
         Self(Form::Plain(id, record))
+    }
+}
+
+/// State of a key whose owner was overtaken: the call wrote nothing but its record.
+pub(crate) const FENCED: &str = "fenced";
+
+/// The record of a call whose owner was overtaken.
+#[derive(Debug)]
+pub struct FencedRecord(Box<EvidenceRecord>);
+
+impl FencedRecord {
+    /// The bytes of its leaf.
+    pub fn leaf(&self) -> Vec<u8> {
+        bounded_leaf(&self.0)
     }
 }
 
@@ -306,27 +330,39 @@ impl std::fmt::Debug for Draft {
 }
 
 impl CallDraft {
-    fn seal(self) -> Entry {
+    fn seal(self, may_be_fenced: bool) -> (Entry, Option<FencedRecord>) {
         let raw = self.raw_beside_arguments();
         let plain = self.payload_text(raw);
         let aad = payload::aad(&self.record.user_id, &self.id);
         let sealed = self.keys.seal(self.entropy.nonce, &aad, plain.as_bytes());
         let record = self.evidence(raw, Digest::of_bytes(&sealed));
         let leaf = bounded_leaf(&record);
+        let request_id = record.request_id.clone();
+        let fenced = may_be_fenced.then(|| {
+            FencedRecord(Box::new(EvidenceRecord {
+                act: self.act_in_session(),
+                idempotency: record.idempotency.clone().map(|key| RecordedKey {
+                    state: FENCED.to_owned(),
+                    ..key
+                }),
+                ..record
+            }))
+        });
         let is_known = self.record.tool_version.is_some();
-        Entry {
+        let entry = Entry {
             id: self.id,
             sealed_under: Some(self.keys.id()),
             kind: self.kind,
             at: self.at,
-            request_id: record.request_id,
+            request_id,
             tool: is_known.then_some(self.record.tool),
             code: self.record.code,
             user_id: self.record.user_id,
             leaf,
             payload: Some(sealed),
             keep_payload: self.keep_payload,
-        }
+        };
+        (entry, fenced)
     }
 
     /// The text that was sent, unless it is the same as the arguments: then it is stored once.
@@ -389,7 +425,7 @@ impl CallDraft {
             phases: Some(record.phases),
             payload: Some(payload),
             retention: self.retention,
-            act: self.act_in_session(),
+            act: stamped(self.act_in_session(), &self.stamps),
             ..EvidenceRecord::new(self.kind, self.id.clone(), self.at.to_string())
         }
     }

@@ -25,6 +25,7 @@ use crate::vault::{SHARED, Vault};
 use crate::words::Say;
 
 mod collection;
+pub mod document;
 mod linked;
 mod unit;
 
@@ -124,7 +125,7 @@ impl State {
             return Ok(None);
         };
         let keys = self.keys_of(&key.user_id).await?;
-        read_as(open(&keys, &key, &body)?).map(Some)
+        read_as(open(&keys, &key, stored.version, &body)?).map(Some)
     }
 
     /// Like [`get`](Self::get), for a document that the call uses and does not rest on, such as a credential: it may change while the
@@ -143,7 +144,7 @@ impl State {
             return Ok(None);
         };
         let keys = self.keys_of(&key.user_id).await?;
-        read_as(open(&keys, &key, &body)?).map(Some)
+        read_as(open(&keys, &key, stored.version, &body)?).map(Some)
     }
 
     /// Writes a document when the call commits.
@@ -281,7 +282,7 @@ impl State {
                 collection: collection.name().to_owned(),
                 id: document.id,
             };
-            let value = open(&keys, &key, &document.body)?;
+            let value = open(&keys, &key, document.version, &document.body)?;
             documents.push((key.id.clone(), value));
             unit.track(key, document.version)?;
         }
@@ -351,20 +352,13 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// Additional data of a document's seal, so that one document cannot be passed off as another.
-pub(crate) fn document_aad(key: &DocumentKey) -> Vec<u8> {
-    let DocumentKey {
-        user_id,
-        collection,
-        id,
-    } = key;
-    ["document", user_id, collection, id]
-        .join("\0")
-        .into_bytes()
-}
-
-pub(crate) fn open(keys: &UserKey, key: &DocumentKey, body: &[u8]) -> Result<Value, ToolError> {
-    let opened = keys.open(&document_aad(key), body).map_err(|error| {
+pub(crate) fn open(
+    keys: &UserKey,
+    key: &DocumentKey,
+    version: u64,
+    body: &[u8],
+) -> Result<Value, ToolError> {
+    let opened = document::open(keys, key, version, body).map_err(|error| {
         let what = format!("the document {:?} of {}", key.id, key.collection);
         store_failed(ledger::Error::Damaged { what }).with_source(error)
     })?;

@@ -12,7 +12,7 @@ use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::digest::{Context, SHA256};
 use aws_lc_rs::hmac;
 use countersign_contract::{Digest, RequestId};
-use zeroize::Zeroizing;
+pub use zeroize::Zeroizing;
 
 use crate::hex;
 pub use kms::{Kms, KmsError, KmsFuture, MasterKey};
@@ -212,6 +212,11 @@ impl UserKey {
     /// Derives the log's pseudonym of a session, whose name the caller chose: `ss_` and 32 hexadecimal digits.
     pub fn session(&self, name: &str) -> String {
         format!("ss_{}", self.chosen("session", name))
+    }
+
+    /// Derives the log's pseudonym of a document of this user: 32 hexadecimal digits.
+    pub fn document(&self, collection: &str, id: &str) -> String {
+        self.chosen("document", &[collection, id].join("\0"))
     }
 
     /// Derives the idempotency key that a tool sends to its provider for this call: 32 hexadecimal digits. It

@@ -4,7 +4,8 @@
 
 use countersign::approve::{self, Wanted};
 use countersign::archive;
-use countersign::contract::{Approval, ApprovalState, Language, ToolName};
+use countersign::budget::LowPot;
+use countersign::contract::{Approval, ApprovalState, Language, Message as _, ToolName};
 use countersign::ledger::{self, ClaimQuery, ClaimRow, ClaimState, FailedDeliveries};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,9 +13,13 @@ use serde::Serialize;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::status::{About, Problem, Status, UpstreamHealth, View};
+use crate::words::Say;
 
 /// Maximum number of items of one kind; the rest is counted.
 const LISTED_MAX: usize = 200;
+
+/// Maximum number of pots of budgets that are read.
+const POTS_MAX: usize = 10_000;
 
 /// Everything that needs a person now.
 #[derive(Debug, Clone, Serialize)]
@@ -30,7 +35,8 @@ pub struct Attention {
 pub struct AttentionItem {
     /// Id of the item, the same for as long as it waits.
     pub id: String,
-    /// Code of its kind: `question`, `call_in_doubt`, `notification_failed`, or the code of a problem of the status.
+    /// Code of its kind: `question`, `call_in_doubt`, `notification_failed`, `budget_nearly_used_up`, or the code of a problem of the
+    /// status.
     pub kind: &'static str,
     /// Time since when it waits; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,6 +46,9 @@ pub struct AttentionItem {
     /// User whom it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
+    /// Agent whom it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Tool that it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolName>,
@@ -61,6 +70,9 @@ pub enum AttentionError {
     /// The outbox could not be read, usually because the store does not answer.
     #[error("the notifications could not be read")]
     Outbox(#[source] ledger::Error),
+    /// The pots of the budgets could not be read, usually because the store does not answer.
+    #[error("the budgets could not be read")]
+    Budgets(#[source] ledger::Error),
 }
 
 impl Gateway {
@@ -84,8 +96,12 @@ impl Gateway {
             )
             .await;
         let mut items = of_verification(&status);
-        items.extend(of_problems(&status));
+        items.extend(of_problems(&status, view));
         items.extend(of_upstreams(&status));
+        let budgets = match view {
+            View::Own => Vec::new(),
+            View::Operator => self.low_budgets(language).await?,
+        };
         let doubts = match view {
             View::Own => Vec::new(),
             View::Operator => {
@@ -94,11 +110,23 @@ impl Gateway {
             }
         };
         let questions = self.questions(caller, language).await?;
-        let more =
-            doubts.len().saturating_sub(LISTED_MAX) + questions.len().saturating_sub(LISTED_MAX);
+        let counts = [budgets.len(), doubts.len(), questions.len()];
+        let more = counts.map(|count| count.saturating_sub(LISTED_MAX));
+        let more = more.into_iter().sum();
+        items.extend(budgets.into_iter().take(LISTED_MAX));
         items.extend(doubts.iter().take(LISTED_MAX).map(of_doubt));
         items.extend(questions.iter().take(LISTED_MAX).map(of_question));
         Ok(Attention { items, more })
+    }
+
+    /// Returns the budgets of users, of agents and of all callers that are spent or nearly spent; the spent ones first.
+    async fn low_budgets(&self, language: Language) -> Result<Vec<AttentionItem>, AttentionError> {
+        let budgets = self.identity().policy().controls().budgets();
+        let executor = self.executor();
+        let low = budgets.low(&**executor.store(), executor.now(), POTS_MAX);
+        let mut low = low.await.map_err(AttentionError::Budgets)?;
+        low.sort_by_key(|pot| !pot.budget.is_used_up());
+        Ok(low.iter().map(|pot| of_budget(pot, language)).collect())
     }
 
     /// Returns the targets of the configuration to which notifications were given up.
@@ -156,6 +184,7 @@ fn of_verification(status: &Status) -> Vec<AttentionItem> {
         since: Some(verified.at),
         what: format!("the log of {} records is not valid", verified.size),
         user_id: None,
+        agent: None,
         tool: None,
         settle: "`countersign verify --all` names what is wrong".to_owned(),
         page: "/evidence".to_owned(),
@@ -177,6 +206,7 @@ fn of_upstreams(status: &Status) -> Vec<AttentionItem> {
             one.name
         ),
         user_id: None,
+        agent: None,
         tool: None,
         settle: format!(
             "`countersign upstreams diff {0}`, then `countersign upstreams approve {0}`",
@@ -187,10 +217,14 @@ fn of_upstreams(status: &Status) -> Vec<AttentionItem> {
     items.collect()
 }
 
-/// Returns the problems of the status, without those that pass by themselves or are listed one by one.
-fn of_problems(status: &Status) -> Vec<AttentionItem> {
+/// Returns the problems of the status, without those that pass by themselves or are listed one by one. For an operator the
+/// budgets are, too.
+fn of_problems(status: &Status, view: View) -> Vec<AttentionItem> {
     let passes = ["calls_in_doubt", "limit_used_up", "stopping"];
-    let is_for_a_person = |problem: &&Problem| !passes.contains(&problem.code);
+    let is_for_a_person = |problem: &&Problem| match view {
+        View::Operator if problem.code == "budget_used_up" => false,
+        View::Own | View::Operator => !passes.contains(&problem.code),
+    };
     let problems = status.problems.iter().filter(is_for_a_person);
     let items = problems.map(|problem| AttentionItem {
         id: problem.code.to_owned(),
@@ -198,6 +232,7 @@ fn of_problems(status: &Status) -> Vec<AttentionItem> {
         since: since(status, problem.code),
         what: problem.message.clone(),
         user_id: None,
+        agent: None,
         tool: None,
         settle: problem.hint.clone(),
         page: page(problem.code).to_owned(),
@@ -215,10 +250,47 @@ fn since(status: &Status, code: &str) -> Option<Timestamp> {
 
 fn page(code: &str) -> &'static str {
     match code {
-        "policy_rejected" | "policy_misfit" | "budget_used_up" => "/policy",
+        "policy_rejected" | "policy_misfit" | "budget_used_up" | "budget_nearly_used_up" => {
+            "/policy"
+        }
         "config_refused" => "/settings",
         "signing_stopped" | "signing_late" => "/evidence",
         _ => "/",
+    }
+}
+
+fn of_budget(pot: &LowPot, language: Language) -> AttentionItem {
+    let LowPot {
+        budget,
+        user_id,
+        agent,
+    } = pot;
+    let name = budget.name.clone();
+    let (kind, what) = if budget.is_used_up() {
+        ("budget_used_up", Say::BudgetUsedUp { name })
+    } else {
+        let left = budget.left.map(|left| budget.currency.shown(left));
+        let left = left.unwrap_or_default();
+        let limit = budget.currency.shown(budget.limit);
+        let what = Say::BudgetNearlyUsedUp { name, left, limit };
+        ("budget_nearly_used_up", what)
+    };
+    let settle = match budget.resets_at {
+        Some(at) => Say::FullAgain { at: at.to_string() },
+        None => Say::RaiseBudget,
+    };
+    let owner = user_id.as_deref().or(agent.as_deref()).unwrap_or_default();
+    let agent = agent.as_deref();
+    AttentionItem {
+        id: format!("{kind}:{}:{owner}", budget.name),
+        kind,
+        since: None,
+        what: what.text(language),
+        user_id: user_id.clone(),
+        agent: agent.map(|agent| agent.strip_prefix("agent:").unwrap_or(agent).to_owned()),
+        tool: None,
+        settle: settle.text(language),
+        page: page(kind).to_owned(),
     }
 }
 
@@ -234,6 +306,7 @@ fn of_failed(failed: &FailedDeliveries) -> AttentionItem {
         since: Some(*since),
         what: format!("notifications to {target} were given up: {count}"),
         user_id: None,
+        agent: None,
         tool: None,
         settle: format!(
             "`countersign notify test {target}`, then `countersign notify retry {target}`"
@@ -252,6 +325,7 @@ fn of_doubt(row: &ClaimRow) -> AttentionItem {
         since: Some(row.claimed_at),
         what: format!("the effect of a call of {tool} may or may not have happened"),
         user_id: Some(user_id.clone()),
+        agent: None,
         tool: Some(tool.clone()),
         settle: format!(
             "look in the service, then `countersign claims resolve {user_id} {tool} {short} --happened JSON|--did-not-happen --reason TEXT`"
@@ -273,6 +347,7 @@ fn of_question(approval: &Approval) -> AttentionItem {
         since: approval.asked_at.parse().ok(),
         what,
         user_id: Some(approval.user_id.clone()),
+        agent: None,
         tool: Some(approval.tool.clone()),
         settle: format!(
             "`countersign approvals approve {id}` or `countersign approvals deny {id}`"

@@ -182,6 +182,7 @@ fn call(number: u64, payload_bytes: usize) -> Result<Commit, Failure> {
         }],
         shapes: Vec::new(),
         writes: vec![DocumentWrite {
+            pseudonym: String::new(),
             key,
             version: 0,
             body: Some(vec![3; 300]),

@@ -163,6 +163,7 @@ fn call(number: u64) -> Result<Commit, Failure> {
         }],
         shapes: Vec::new(),
         writes: vec![DocumentWrite {
+            pseudonym: String::new(),
             key,
             version: 0,
             body: Some(vec![3; 300]),

@@ -60,7 +60,7 @@ use rusqlite::Connection;
 pub use backup::{BackupError, BackupPhase, BackupProgress, BackupReport};
 pub use dump::Dump;
 pub use open::{OpenError, PreviousRun};
-pub use restore::{FileLock, PutBack, Restored};
+pub use restore::{FileLock, PutBack, Reseal, Restored};
 
 use checkpointer::Checkpointer;
 use disk::{Disk, Probe};

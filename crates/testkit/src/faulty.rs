@@ -8,13 +8,13 @@ use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
-    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, Documents, Draw,
-    Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held, Hold, IndexEntry,
-    Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log, LogQuery, LogRow,
-    Look, LostKeyFn, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey, Paces,
-    Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
-    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
-    Timekeeping, Told, Vitals, WrappedKey,
+    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, DocumentRow,
+    Documents, Draw, Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held,
+    Hold, IndexEntry, Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log,
+    LogQuery, LogRow, Look, LostKeyFn, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace,
+    PaceAnswer, PaceKey, Paces, Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan,
+    Scope, Sequencing, Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit,
+    TextQuery, Texts, Timekeeping, Told, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
@@ -206,6 +206,14 @@ impl Documents for FaultyStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<OpenDocument>, Error>> {
         guarded!(self, Read, open_documents(collection, after, limit))
+    }
+
+    fn all_documents<'a>(
+        &'a self,
+        after: Option<&'a DocumentKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DocumentRow>, Error>> {
+        guarded!(self, Read, all_documents(after, limit))
     }
 }
 

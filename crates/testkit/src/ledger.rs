@@ -269,6 +269,7 @@ macro_rules! ledger_contract {
                 documents_are_found_by_their_entries
                 a_change_of_entries_moves_a_searcher
                 what_is_open_is_counted_for_all_users
+                all_documents_are_listed
                 an_untracked_collection_has_no_shape
             }
             races {

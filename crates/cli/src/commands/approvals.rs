@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use countersign::approve::{self, Response, StoredApprovals, Wanted};
+use countersign::approve::{self, Response, SCOPE_ANSWER, StoredApprovals, Wanted};
 use countersign::contract::tool::Narrower;
 use countersign::contract::{Approval, ApprovalDecision, ApprovalState};
 use serde::{Deserialize, Serialize};
@@ -264,6 +264,13 @@ fn answer(
     })?;
     if let Some(answer) = answered.answer.as_ref().or(answered.confirmed.as_ref()) {
         terminal.say(format_args!("evidence: {}", answer.evidence))?;
+    }
+    if answered.confirmed.is_some() {
+        terminal.say(format_args!(
+            "hint: the second approver has to be another person, with a credential of their own: the user {}, or a person with a key of \
+             `countersign keys create --user NAME --scope {SCOPE_ANSWER}`",
+            visible(&answered.user_id)
+        ))?;
     }
     Ok(Exit::Ok)
 }

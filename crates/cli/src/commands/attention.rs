@@ -17,7 +17,7 @@ use crate::terminal::Terminal;
 
 /// List everything that needs a person now, with the command that settles it
 ///
-/// Open questions, calls in doubt, a rejected policy, unsigned records, spent budgets, a clock that jumped. Asks the running
+/// Open questions, calls in doubt, a rejected policy, unsigned records, budgets of users and agents that are spent or nearly spent, a clock that jumped. Asks the running
 /// server. Without a server it reads the store.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -76,9 +76,11 @@ fn show(terminal: &mut Terminal, items: &[Value], more: u64) -> Result<(), Failu
             let text = item.get(member).and_then(Value::as_str);
             visible(text.unwrap_or_default())
         };
-        let who = match item.get("user_id").and_then(Value::as_str) {
-            Some(user_id) => format!(" (user {})", visible(user_id)),
-            None => String::new(),
+        let member = |name: &str| item.get(name).and_then(Value::as_str);
+        let who = match (member("user_id"), member("agent")) {
+            (Some(user_id), _) => format!(" (user {})", visible(user_id)),
+            (None, Some(agent)) => format!(" (agent {})", visible(agent)),
+            (None, None) => String::new(),
         };
         let since = match item.get("since").and_then(Value::as_str) {
             Some(since) => format!(", since {since}"),

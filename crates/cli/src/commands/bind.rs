@@ -180,10 +180,18 @@ impl Bind {
                 };
                 Ok(Binder::from_schema(&schema, lines::POLICY).map_err(unusable)?)
             }
+            (Some(name), Some(_)) if Path::new(name).is_file() => {
+                let message = format!(
+                    "{name} is a file, and the first argument of this command is the name of a tool"
+                );
+                Err(Failure::new(message).hint(format!(
+                    "give the arguments with --args-file {name}, with --args TEXT, or on stdin with `-`"
+                )))
+            }
             (Some(name), Some(_)) => {
                 let message =
                     format!("{name} has a schema of its own, so --schema cannot be used with it");
-                Err(Failure::new(message).hint("leave out TOOL or --schema"))
+                Err(Failure::new(message).hint("leave out TOOL or --schema; arguments are given with --args TEXT, --args-file FILE, or `-` for stdin"))
             }
             (Some(name), None) => {
                 let options = flags.read(terminal)?;

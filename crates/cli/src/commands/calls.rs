@@ -8,6 +8,7 @@ use countersign::contract::{ErrorCode, EvidenceRecord, RecordKind, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
 use serde::{Deserialize, Serialize};
 
+use super::shown_kind;
 use crate::answer::write_table;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -184,7 +185,7 @@ pub(crate) fn show(terminal: &mut Terminal, known: &Shown) -> Result<(), Failure
     let Shown { record, row, .. } = known;
     let mut line = |name: &str, value: &str| writeln!(out, "{name}: {}", visible(value));
     line("evidence", record.id.as_str())?;
-    line("kind", record.kind.as_str())?;
+    line("kind", shown_kind(record.kind, row.code))?;
     line("at", &record.at)?;
     if let Some(request_id) = &record.request_id {
         line("request", request_id.as_str())?;

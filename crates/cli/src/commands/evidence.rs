@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::calls::{Wanted, record, show};
 use super::lookup::{Name, Whose};
-use super::reason;
+use super::{reason, shown_kind};
 use crate::answer::{write_json, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -91,10 +91,10 @@ impl Operation for List {
             .map_err(store_failed)?;
         let shown: Vec<Listed<'_>> = rows.iter().map(Listed::of).collect();
         let mut table = Table::new(["AT", "KIND", "USER", "TOOL", "CODE", "EVIDENCE"]);
-        for row in &shown {
+        for (row, stored) in shown.iter().zip(&rows) {
             table.row([
                 &row.at,
-                row.kind,
+                shown_kind(stored.kind, stored.code),
                 row.user_id,
                 row.tool.unwrap_or("-"),
                 row.code.unwrap_or("-"),
@@ -213,6 +213,9 @@ impl Show {
 struct Later {
     at: String,
     kind: &'static str,
+    /// The kind for people.
+    #[serde(skip)]
+    shown_kind: &'static str,
     tool: Option<String>,
     /// What became of a question; `None` for a call.
     event: Option<String>,
@@ -226,6 +229,7 @@ impl Later {
         Self {
             at: shown.record.at.clone(),
             kind: shown.row.kind.as_str(),
+            shown_kind: shown_kind(shown.row.kind, shown.row.code),
             tool: shown.row.tool.clone(),
             event: event.map(str::to_owned),
             code: shown.row.code.map(ErrorCode::as_str),
@@ -238,7 +242,7 @@ impl Later {
         let tool = self.tool.as_deref().unwrap_or("-");
         visible(&format!(
             "{} {} {tool} {what} {}",
-            self.at, self.kind, self.evidence
+            self.at, self.shown_kind, self.evidence
         ))
     }
 }

@@ -35,7 +35,7 @@ enum Command {
     Test(test::Test),
 }
 
-/// Show who may call what under a policy, and what in it looks like a mistake
+/// Show who may call what under a policy, its limits and budgets, and what in it looks like a mistake
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

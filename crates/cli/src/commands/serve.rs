@@ -120,6 +120,7 @@ impl Serve {
     ) -> Result<Exit, Failure> {
         let options = &options.with(self.given()?)?;
         let (loaded, config) = (options.loaded(), options.config());
+        telemetry::say_in(&config.telemetry, terminal);
         let policy = Arc::new(policy::open(loaded)?);
         if self.check {
             return check(terminal, &policy.current(), loaded);
@@ -133,8 +134,7 @@ impl Serve {
         let others = check_before_making(options, &policy)?;
         let mut place = options.open_or_make(terminal)?;
         keep_policies(&policy, &place)?;
-        let rules = RuleOptions::configured(&config.rules);
-        let rules = rules.in_place(&place.folder, terminal)?;
+        let rules = RuleOptions::configured(&config.rules).in_place(&place.folder, terminal)?;
         let door = Door::make(&place)?;
         let metrics = Arc::new(Metrics::with_clock(place.clock.clone()));
         let (clock, dropped) = (place.clock.clone(), metrics.spans_dropped());

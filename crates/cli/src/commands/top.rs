@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::json;
 use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::table::{fit, visible};
 use crate::terminal::Terminal;
 
 mod frame;
@@ -147,7 +148,8 @@ impl Top {
                     Some(last) => {
                         let mut lines = self.lines(last, server.as_deref(), terminal);
                         let error = format!("error: {:#}; trying again", failure.error);
-                        lines.insert(1, terminal.paint().labelled(&error));
+                        let error = fit(&visible(&error), terminal.columns().unwrap_or(usize::MAX));
+                        lines.insert(0, terminal.paint().labelled(&error));
                         (lines, true)
                     }
                     None => return Err(failure),

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use countersign::archive::Archive;
-use countersign::archive::verify::{Depth, Progress, Verification, VerifyReport};
+use countersign::archive::verify::{
+    Depth, EarlierLog, HeldEarlier, HeldStanding, Progress, Verification, VerifyReport,
+};
 use countersign_evidence::bundle::{self, Bundle, BundleError, Consistency, Report, Verdict};
 use countersign_evidence::checkpoint::Checkpoint;
 use countersign_evidence::note::VerifyingKey;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::counted;
+use super::{counted, shown_kind};
 use crate::answer::write_json;
 use crate::copies;
 use crate::exit::Exit;
@@ -39,6 +41,8 @@ Examples:
   countersign verify bundle.json --key log.pub
   countersign verify --all
   countersign verify --all --held /mnt/elsewhere/checkpoint --json
+
+A checkpoint of an earlier log, from before a restore that began a new one, is compared with what is left of that log.
 
 --resume continues an interrupted run of --all. Records that the earlier run checked are not checked again,
 so later changes to them are not found.")]
@@ -190,7 +194,13 @@ impl Operation for Asked {
             Some(held) => Some(held.clone()),
             None => journal::held(&place.folder, &key)?,
         };
-        let from = self.saved(&place.folder)?;
+        // A checkpoint of an earlier log is compared with the record that names that log, wherever it stands.
+        let is_of_this_log = |note: &String| Checkpoint::open(note, &key).is_ok();
+        let from = if held.as_ref().is_none_or(is_of_this_log) {
+            self.saved(&place.folder)?
+        } else {
+            None
+        };
         if let Some(from) = &from {
             terminal.say(format_args!(
                 "note: continuing at record {}; earlier records are not checked again",
@@ -287,7 +297,17 @@ impl Asked {
             None => "no valid one".to_owned(),
         };
         writeln!(out, "signed checkpoint: {}", size(report.signed))?;
-        writeln!(out, "kept checkpoint: {}", size(report.held))?;
+        match &report.held_earlier {
+            Some(held) => {
+                let log = report
+                    .earlier_logs
+                    .iter()
+                    .find(|log| log.log_key == held.log_key);
+                let shown = size(Some(held.size));
+                writeln!(out, "kept checkpoint: {shown} {}", of_earlier(held, log))?;
+            }
+            None => writeln!(out, "kept checkpoint: {}", size(report.held))?,
+        }
         if self.quick {
             writeln!(out, "payloads: not checked")?;
         } else {
@@ -313,6 +333,26 @@ impl Asked {
             writeln!(out, "{} {what}", paint.quiet("not checked:"))?;
         }
         write_verdict(terminal, report.verdict())
+    }
+}
+
+/// Describes a kept checkpoint of a log that this one continues.
+fn of_earlier(held: &HeldEarlier, log: Option<&EarlierLog>) -> String {
+    let name = held.log_key.split('+').next().unwrap_or_default();
+    let name = visible(name);
+    let lost = log.map_or(0, |log| held.size.saturating_sub(log.signed));
+    match held.standing {
+        HeldStanding::Here => {
+            format!(
+                "of {name}, which this log continues; this log begins with exactly these records"
+            )
+        }
+        HeldStanding::Newest => format!(
+            "of {name}, which this log continues; it is the checkpoint that this log names, and {lost} of its records are lost"
+        ),
+        HeldStanding::Lost => format!(
+            "of {name}, which this log continues; {lost} of its records are lost, so that it could not be compared"
+        ),
     }
 }
 
@@ -402,7 +442,9 @@ fn show_bundle(terminal: &mut Terminal, report: &Report) -> Result<(), Failure> 
         let content = serde_json::to_value(record.content)?;
         table.row([
             &record.index.to_string(),
-            record.kind.map_or("?", |kind| kind.as_str()),
+            record
+                .kind
+                .map_or("?", |kind| shown_kind(kind, record.code)),
             record.tool.as_deref().unwrap_or("-"),
             code,
             if record.included {

@@ -564,7 +564,14 @@ pub(super) fn backup(scratch: &mut Scratch) -> Result<Outcome, Failure> {
     let records = verified(place)?.1;
     let file = scratch.path().join("backup.db");
     let mut quiet = |_| {};
-    let made = backup::backup(&place.backend, &place.folder, &file, false, &mut quiet);
+    let made = backup::backup(
+        &place.backend,
+        &place.folder,
+        &file,
+        false,
+        backup::Writer::Command,
+        &mut quiet,
+    );
     let made = place.runtime.block_on(made)?;
     let copied = format!("{} records", made.signed);
     Ok(if copied == records {

@@ -480,7 +480,8 @@ fn steady_value(value: Value) -> Value {
                 } else {
                     steady_value(value)
                 };
-                (name, value)
+                // Documents are named by digests.
+                (word(&name), value)
             });
             Value::Object(steady.collect())
         }

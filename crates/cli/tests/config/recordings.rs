@@ -252,7 +252,7 @@ fn without_digests_a_masked_argument_matches_by_kind_with_a_warning() {
     let alone = elsewhere(&text, "Greets.");
     let beside = with_digests(&made, elsewhere(&text, "Greets."));
     let warning =
-        "warning: masked arguments match any value of their kind: calls.jsonl.digests is not there";
+        "masked arguments match any value of their kind: calls.jsonl.digests is not there";
     for (world, words, is_said) in [
         (&alone, &FROM[..], true),
         (&beside, &[&FROM[..], &["--any-masked"]].concat(), false),
@@ -320,7 +320,7 @@ fn what_does_not_fit_is_refused_at_start() {
     assert_eq!(server.stop(), Some(0));
     let log = std::fs::read_to_string(changed.path("server.log")).expect("it is there");
     assert!(
-        log.contains("warning: app.greet: description, version changed"),
+        log.contains("app.greet: description, version changed"),
         "{log}"
     );
 }

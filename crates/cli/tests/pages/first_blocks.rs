@@ -6,7 +6,7 @@ use crate::page;
 use crate::shell::{FAILED, Shell};
 
 /// Pages whose first commands are not run here, and why.
-const NOT_RUN: [(&str, &str); 10] = [
+const NOT_RUN: [(&str, &str); 9] = [
     ("benchmarks.md", "measures for hours"),
     (
         "cluster.md",
@@ -18,7 +18,6 @@ const NOT_RUN: [(&str, &str); 10] = [
         "needs an order; `console/dispute.rs` makes one",
     ),
     ("guarantees.md", "runs all tests, this one among them"),
-    ("mcp-servers.md", "needs a client and a server of others"),
     (
         "notifications.md",
         "needs a receiver and a mail server; `notify.rs` has the first",
@@ -54,15 +53,7 @@ const OUTPUT_NOT_RUN: [(&str, &str); 1] = [(
 )];
 
 /// Commands that a page takes for granted: calls that were made, before a server is started.
-const BEFORE: [(&str, &[&str]); 3] = [
-    (
-        "approvals.md",
-        &[
-            "countersign call notes.add --args '{\"text\": \"one\"}'",
-            "countersign call notes.add --args '{\"text\": \"two\"}'",
-            "countersign call notes.add --args '{\"text\": \"three\"}'",
-        ],
-    ),
+const BEFORE: [(&str, &[&str]); 2] = [
     (
         "erasure.md",
         &[
@@ -131,6 +122,30 @@ fn the_first_commands_of_every_page_work() {
     assert!(shown >= 2, "{shown} outputs were compared");
 }
 
+/// P1: the example with two approvers shows what happens, from an empty folder.
+#[test]
+fn the_example_with_two_approvers_works() {
+    let text = page::read("docs/approvals.md");
+    let block = page::blocks(&text)
+        .into_iter()
+        .find(|(kind, block)| *kind == "sh" && block.contains("four_eyes"));
+    let (kind, block) = block.unwrap();
+    let mut shell = prepared("approvals.md");
+    run_block(&mut shell, "approvals.md", kind, &block);
+}
+
+/// P1: the example of a lost store shows what happens, from an empty folder.
+#[test]
+fn the_example_of_a_restore_works() {
+    let text = page::read("docs/operating.md");
+    let block = page::blocks(&text)
+        .into_iter()
+        .find(|(kind, block)| *kind == "sh" && block.contains("--accept-loss"));
+    let (kind, block) = block.unwrap();
+    let mut shell = prepared("operating.md");
+    run_block(&mut shell, "operating.md", kind, &block);
+}
+
 /// P1: the cases of the page about conditions agree with its policy.
 #[test]
 fn the_policy_of_the_page_about_conditions_is_tried() {
@@ -156,9 +171,11 @@ fn the_policy_of_the_page_about_conditions_is_tried() {
 fn the_requests_of_the_page_about_grants_work() {
     let text = page::read("docs/grants.md");
     let mut shell = prepared("grants.md");
-    shell.start_program(SERVE);
     let blocks = page::blocks(&text).into_iter();
-    let blocks = blocks.filter(|(kind, _)| *kind == "sh");
+    let mut blocks = blocks.filter(|(kind, _)| *kind == "sh");
+    // The first one starts the server.
+    let (kind, first) = blocks.next().unwrap();
+    run_block(&mut shell, "grants.md", kind, &first);
     let commands: Vec<String> = blocks.flat_map(|(_, block)| steps(&block)).collect();
     assert!(commands.len() >= 4, "{commands:?}");
     for command in commands {
@@ -186,6 +203,10 @@ fn run_block(shell: &mut Shell, name: &str, kind: &str, block: &str) {
     }
     if kind == "console" {
         for (command, expected) in page::commands(block) {
+            if command.starts_with("countersign serve") && command.ends_with('&') {
+                shell.run(&command.replace("countersign serve", SERVE));
+                continue;
+            }
             let output = assert_works(shell, name, command);
             assert!(
                 page::is_shown(&expected, &output),
@@ -196,16 +217,36 @@ fn run_block(shell: &mut Shell, name: &str, kind: &str, block: &str) {
         }
         return;
     }
-    for command in steps(block) {
-        let command = CHANGED
-            .iter()
-            .fold(command, |command, (from, to)| command.replace(from, to));
+    for (command, expected) in shown_steps(block) {
+        let command = CHANGED.iter().fold(command, |command, (from, to)| {
+            if command.contains(to) {
+                command
+            } else {
+                command.replace(from, to)
+            }
+        });
         let words = command.split(" #").next().unwrap_or_default().trim_end();
         if words.starts_with("countersign serve") && !words.contains("--check") {
+            let words = words.trim_end_matches('&').trim_end();
             shell.start_program(&words.replace("countersign serve", SERVE));
-        } else {
-            assert_works(shell, name, &command);
+            continue;
         }
+        let output = assert_works(shell, name, &command);
+        let mut expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        if !expected.is_empty() {
+            // A block for copying shows the lines that matter.
+            expected = expected
+                .iter()
+                .flat_map(|line| ["…", *line])
+                .chain(["…"])
+                .collect();
+        }
+        assert!(
+            expected.is_empty() || page::is_shown(&expected, &output),
+            "{name}\n$ {command}\n{}\n--- is shown as\n{}",
+            output.join("\n"),
+            expected.join("\n")
+        );
     }
 }
 
@@ -222,9 +263,22 @@ fn assert_works(shell: &mut Shell, name: &str, command: &str) -> Vec<String> {
 
 /// The commands of a block, of one line or several.
 fn steps(block: &str) -> Vec<String> {
-    let mut steps = Vec::new();
+    let steps = shown_steps(block).into_iter();
+    steps.map(|(step, _)| step).collect()
+}
+
+/// Mark of a comment that shows a line of the output of the command before it.
+const SHOWN: &str = "# → ";
+
+/// The commands of a block, each with the lines of its output that comments show.
+fn shown_steps(block: &str) -> Vec<(String, Vec<String>)> {
+    let mut steps: Vec<(String, Vec<String>)> = Vec::new();
     let mut lines = block.lines();
     while let Some(line) = lines.next() {
+        if let (Some(shown), Some((_, expected))) = (line.strip_prefix(SHOWN), steps.last_mut()) {
+            expected.push(shown.to_owned());
+            continue;
+        }
         let mut step = line.to_owned();
         if let Some((_, end)) = line.split_once("<<") {
             let end = end.trim_matches(['\'', '"', ' ']);
@@ -242,7 +296,7 @@ fn steps(block: &str) -> Vec<String> {
             step = step + "\n" + next;
         }
         if !step.trim().is_empty() && !step.starts_with('#') {
-            steps.push(step);
+            steps.push((step, Vec::new()));
         }
     }
     steps
@@ -265,6 +319,20 @@ fn has_open_quote(step: &str) -> bool {
         before = c;
     }
     open.is_some()
+}
+
+#[test]
+fn shown_lines_are_found() {
+    let block = "a\n# → b\n# → c\n# d\ne\n";
+    let found = shown_steps(block);
+    let shown = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        found,
+        [
+            ("a".to_owned(), shown(&["b", "c"])),
+            ("e".to_owned(), shown(&[]))
+        ]
+    );
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::executor::refusal_of;
 use crate::ledger;
 use crate::principal::Principal;
 use crate::redact::error_text;
+use crate::state::document::Stamp;
 use crate::words::Say;
 
 /// Scope that lets a person or a system, never an agent, see and answer the questions of all users.
@@ -321,7 +322,8 @@ impl StoredApprovals {
             ApprovalDecision::Approve => Event::Approved,
             ApprovalDecision::Deny => Event::Denied,
         };
-        let how = (shown, &*cuts);
+        let stamp = [Stamp::to_come(&keys, &question.place(&keys), version)];
+        let how = (shown, &*cuts, &stamp[..]);
         let (entry, link) = self.record_shown(&question, event, &by.actor, at, &keys, how);
         let given = Given {
             by: by.actor.clone(),

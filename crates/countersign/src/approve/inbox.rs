@@ -141,7 +141,9 @@ impl StoredApprovals {
                     continue;
                 }
                 let key = KIND.place(&name.0, &name.1);
-                let question = self.opened_now(&key, &document.body).await?;
+                let question = self
+                    .opened_now(&key, document.version, &document.body)
+                    .await?;
                 if let Some(question) = question
                     && question.state(now) == ApprovalState::Pending
                 {
@@ -240,7 +242,7 @@ impl StoredApprovals {
         let Some(found) = found else {
             return Ok(Some((user_id, None)));
         };
-        let question: Question = KIND.open(&found.keys, &found.key, &found.body)?;
+        let question: Question = KIND.open(&found.keys, &found.key, found.version, &found.body)?;
         let question = (question.id == id).then_some((question, found.version));
         Ok(Some((user_id, question)))
     }
@@ -289,7 +291,7 @@ impl StoredApprovals {
             after = last.place.clone();
             for open in page {
                 let key = KIND.place(&open.place.user_id, &open.place.id);
-                if let Some(question) = self.opened_now(&key, &open.body).await? {
+                if let Some(question) = self.opened_now(&key, open.version, &open.body).await? {
                     newest.add(question);
                 }
             }
@@ -300,16 +302,17 @@ impl StoredApprovals {
     async fn opened_now(
         &self,
         key: &DocumentKey,
+        version: u64,
         body: &[u8],
     ) -> Result<Option<Question>, ledger::Error> {
         if let Some(keys) = self.vault.known_key(&key.user_id).await?
-            && let Ok(question) = KIND.open(&keys, key, body)
+            && let Ok(question) = KIND.open(&keys, key, version, body)
         {
             return Ok(Some(question));
         }
         // The key that is held here may be that of somebody who was erased and has come back.
         match self.vault.existing_key(&key.user_id).await? {
-            Some(keys) => KIND.open(&keys, key, body).map(Some),
+            Some(keys) => KIND.open(&keys, key, version, body).map(Some),
             None => Ok(None),
         }
     }
@@ -337,22 +340,31 @@ impl StoredApprovals {
             kind: ActorType::System,
             id: "countersign".to_owned(),
         };
-        let (mut writings, entry) = match (found, keys) {
-            (Some((question, _)), _) if now < later(question.expires_at, KEPT_FOR) => {
-                return Ok(false);
-            }
-            (Some((question, version)), Some(keys)) => {
-                let (entry, _) = self.record(&question, Event::Removed, &by, now, &keys);
-                let key = question.place(&keys);
-                (vec![Writing::delete(key, version, true)], entry)
-            }
-            (Some(_) | None, None) | (None, Some(_)) => (
-                Vec::new(),
-                record::orphan(id, &by, now, self.ids.snapshot_id()),
-            ),
-        };
+        if let Some((question, _)) = &found
+            && now < later(question.expires_at, KEPT_FOR)
+        {
+            return Ok(false);
+        }
+        let mut writings = Vec::new();
         writings.extend(self.without_owner(id).await?);
-        writings.extend(self.without_refusals(&user_id, id).await?);
+        let entry = match (found, keys) {
+            (Some((question, version)), Some(keys)) => {
+                let place = question.place(&keys);
+                writings.push(Writing::delete(place, version, true, &keys));
+                writings.extend(self.without_refusals(&user_id, id, &keys).await?);
+                let stamps = Writing::stamps(&writings);
+                let (entry, _) = self.record(&question, Event::Removed, &by, now, &keys, &stamps);
+                entry
+            }
+            (found, keys) => {
+                // Where the key is gone, so are the user's documents.
+                if let (None, Some(keys)) = (found, keys) {
+                    writings.extend(self.without_refusals(&user_id, id, &keys).await?);
+                }
+                let stamps = Writing::stamps(&writings);
+                record::orphan(id, &by, now, self.ids.snapshot_id(), &stamps)
+            }
+        };
         self.shelf().commit(&user_id, unit(writings, entry)).await
     }
 }

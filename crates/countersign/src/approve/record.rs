@@ -15,6 +15,7 @@ use crate::ids::IdSource;
 use crate::ledger::{Entry, KeyDigest};
 use crate::retention::RetentionPlan;
 use crate::scribe::{Act, canonical_leaf, recorded_actor};
+use crate::state::document::{Stamp, stamped};
 
 /// Event of a question.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +62,8 @@ pub(super) struct Deed<'a> {
     pub(super) shown: Shown,
     /// Parameters that the answer has made smaller.
     pub(super) narrowed: &'a [Cut],
+    /// Documents that are committed with the record.
+    pub(super) stamps: &'a [Stamp],
 }
 
 /// The record of an event, and the link by which later records name it. The display that the person saw is sealed
@@ -76,6 +79,7 @@ pub(super) fn entry(deed: &Deed<'_>) -> (Entry, Link) {
         retention,
         shown: how,
         narrowed,
+        stamps,
     } = *deed;
     let shown = shown_text(question, event, at, how.language);
     let record = EvidenceRecord {
@@ -95,6 +99,7 @@ pub(super) fn entry(deed: &Deed<'_>) -> (Entry, Link) {
         keys,
         ids,
         retention,
+        stamps,
     };
     deed.entry(record)
 }
@@ -175,13 +180,15 @@ pub(super) fn refusal(
     at: Timestamp,
     id: SnapshotId,
     keys: &UserKey,
+    stamps: &[Stamp],
 ) -> Entry {
+    let act = json!({"event": "refused", "approval": question.id, "reason": reason});
     let record = EvidenceRecord {
         subject: Some(keys.subject(&question.user_id)),
         actor: Some(recorded_actor(by, &question.user_id, keys, true)),
         tool: Some(tool_of(question)),
         policy_revision: Some(question.policy_revision.clone()),
-        act: json!({"event": "refused", "approval": question.id, "reason": reason}),
+        act: stamped(act, stamps),
         ..EvidenceRecord::new(RecordKind::Approval, id.clone(), at.to_string())
     };
     Entry {
@@ -200,13 +207,20 @@ pub(super) fn refusal(
 }
 
 /// The record of a question that is removed because its user was erased.
-pub(super) fn orphan(approval_id: &str, by: &Actor, at: Timestamp, id: SnapshotId) -> Entry {
+pub(super) fn orphan(
+    approval_id: &str,
+    by: &Actor,
+    at: Timestamp,
+    id: SnapshotId,
+    stamps: &[Stamp],
+) -> Entry {
+    let about = json!({"event": Event::Removed.as_str(), "approval": approval_id});
     let act = Act {
         kind: RecordKind::Approval,
         at,
         user_id: String::new(),
         actor: Some(by.clone()),
-        about: json!({"event": Event::Removed.as_str(), "approval": approval_id}),
+        about: stamped(about, stamps),
         retention: Retention::Short,
     };
     act.entry(id, None)

@@ -3,6 +3,7 @@
 //! log with them.
 
 use countersign_contract::approval::ApprovalState;
+use countersign_evidence::seal::UserKey;
 use serde_json::json;
 
 use super::answer::Error;
@@ -62,7 +63,8 @@ impl StoredApprovals {
         let noted = Writing::seal(key, stored.version, &json!({}), &keys, &*self.ids);
         let at = self.clock.now();
         let record_id = self.ids.snapshot_id();
-        let entry = record::refusal(&question, &by.actor, reason, at, record_id, &keys);
+        let stamps = Writing::stamps([&noted]);
+        let entry = record::refusal(&question, &by.actor, reason, at, record_id, &keys, &stamps);
         // Whoever was faster has written the same record.
         let commit = unit([noted], entry);
         self.shelf().commit(&question.user_id, commit).await?;
@@ -83,6 +85,7 @@ impl StoredApprovals {
         &self,
         user_id: &str,
         id: &str,
+        keys: &UserKey,
     ) -> Result<Vec<Writing>, ledger::Error> {
         let prefix = format!("{id}.");
         let found = self
@@ -95,7 +98,7 @@ impl StoredApprovals {
                 collection: REFUSALS.to_owned(),
                 id: document.id,
             };
-            Writing::delete(key, document.version, false)
+            Writing::delete(key, document.version, false, keys)
         });
         Ok(over.collect())
     }

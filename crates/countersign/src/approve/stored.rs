@@ -23,13 +23,15 @@ use crate::BoxFuture;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::consent::{Kind, Shelf, TRIES_MAX, Writing, unit};
+use crate::executor::queue::Queue;
 use crate::ids::IdSource;
 use crate::ledger::{
     DocumentKey, DocumentRead, Entry, Error, FoundDocument, ShapeRead, Store, StoredDocument,
 };
 use crate::retention::RetentionPlan;
+use crate::state::document::Stamp;
 use crate::unavailable::Unavailable;
-use crate::vault::Vault;
+use crate::vault::{SHARED, Vault};
 
 /// Collection of approvals. No tool can name it: its name starts with a dollar sign.
 pub const COLLECTION: &str = "$approvals";
@@ -53,6 +55,8 @@ pub struct StoredApprovals {
     /// Notified with every answer of this process.
     pub(super) answered: Notify,
     waiting: Waiting,
+    /// Turns of questions of one user.
+    queue: Queue,
 }
 
 /// The bounds of questions.
@@ -122,6 +126,7 @@ impl StoredApprovals {
             catalog: None,
             answered: Notify::new(),
             waiting: Waiting::default(),
+            queue: Queue::default(),
         }
     }
 
@@ -160,15 +165,10 @@ impl StoredApprovals {
         by: &Actor,
         at: Timestamp,
         keys: &UserKey,
+        stamps: &[Stamp],
     ) -> (Entry, Link) {
-        self.record_shown(
-            question,
-            event,
-            by,
-            at,
-            keys,
-            (Shown::default(), &[] as &[Cut]),
-        )
+        let how = (Shown::default(), &[] as &[Cut], stamps);
+        self.record_shown(question, event, by, at, keys, how)
     }
 
     /// The same, with the rendering that the approver saw.
@@ -179,7 +179,7 @@ impl StoredApprovals {
         by: &Actor,
         at: Timestamp,
         keys: &UserKey,
-        (shown, narrowed): (Shown, &[Cut]),
+        (shown, narrowed, stamps): (Shown, &[Cut], &[Stamp]),
     ) -> (Entry, Link) {
         record::entry(&record::Deed {
             question,
@@ -191,17 +191,21 @@ impl StoredApprovals {
             retention: &self.retention,
             shown,
             narrowed,
+            stamps,
         })
     }
 
     /// Looks up the user's answer; asks the question if there is none yet.
     async fn look(&self, confirm: &Confirm) -> Result<Answer, Error> {
         let keys = self.vault.key(&confirm.user_id).await?;
+        let mut turn = None;
         for _ in 0..TRIES_MAX {
             let now = self.clock.now();
             let (key, stored) = self.find_own(confirm, &keys).await?;
             let own = stored.body.as_ref();
-            let own: Option<Question> = own.map(|body| KIND.open(&keys, &key, body)).transpose()?;
+            let own: Option<Question> = own
+                .map(|body| KIND.open(&keys, &key, stored.version, body))
+                .transpose()?;
             let because = match own.as_ref().map(|own| (own, own.meaning(confirm, now))) {
                 None => None,
                 Some((own, Meaning::Approved(link, cuts))) => {
@@ -242,6 +246,10 @@ impl StoredApprovals {
             if let Some(answer) = asked.await? {
                 return Ok(answer);
             }
+            // Another question of the user was faster: from now on, those of this process take turns.
+            if turn.is_none() {
+                turn = self.queue.turn(COLLECTION, &confirm.user_id).await;
+            }
         }
         Err(KIND.busy())
     }
@@ -252,7 +260,7 @@ impl StoredApprovals {
         let now = self.clock.now();
         let (key, stored) = self.find_own(confirm, &keys).await?;
         if let Some(body) = &stored.body {
-            let own: Question = KIND.open(&keys, &key, body)?;
+            let own: Question = KIND.open(&keys, &key, stored.version, body)?;
             match own.meaning(confirm, now) {
                 Meaning::Approved(_, cuts) | Meaning::Resumed(_, cuts) => {
                     let ticket = Ticket {
@@ -325,7 +333,8 @@ impl StoredApprovals {
         let used = Writing { read, write };
         let keys = self.vault.key(&question.user_id).await?;
         let at = self.clock.now();
-        let (entry, _) = self.record(&question, Event::Used, by, at, &keys);
+        let stamps = Writing::stamps([&used]);
+        let (entry, _) = self.record(&question, Event::Used, by, at, &keys, &stamps);
         let commit = unit([used], entry);
         self.shelf().commit(&question.user_id, commit).await
     }
@@ -460,14 +469,16 @@ impl StoredApprovals {
         ];
         if let Some(replaced) = &replaced {
             writings.extend(self.without_owner(&replaced.id).await?);
-            writings.extend(self.without_refusals(user_id, &replaced.id).await?);
+            writings.extend(self.without_refusals(user_id, &replaced.id, keys).await?);
         }
         for (read, question) in over.into_iter().take(REMOVED_MAX) {
-            writings.push(Writing::delete(read.key, read.version, true));
+            writings.push(Writing::delete(read.key, read.version, true, keys));
             writings.extend(self.without_owner(&question.id).await?);
-            writings.extend(self.without_refusals(user_id, &question.id).await?);
+            writings.extend(self.without_refusals(user_id, &question.id, keys).await?);
         }
-        let (entry, _) = self.record(&question, Event::Asked, &confirm.actor, now, keys);
+        let stamps = Writing::stamps(&writings);
+        let by = &confirm.actor;
+        let (entry, _) = self.record(&question, Event::Asked, by, now, keys, &stamps);
         let mut commit = unit(writings, entry);
         commit.shapes.push(shape);
         let is_asked = self.shelf().commit(user_id, commit).await?;
@@ -478,8 +489,11 @@ impl StoredApprovals {
     pub(super) async fn without_owner(&self, id: &str) -> Result<Option<Writing>, Error> {
         let key = KIND.owner_place(id);
         let stored = self.store.document(&key).await?;
-        let version = stored.version;
-        Ok(stored.body.map(|_| Writing::delete(key, version, false)))
+        if stored.body.is_none() {
+            return Ok(None);
+        }
+        let shared = self.vault.key(SHARED).await?;
+        Ok(Some(Writing::delete(key, stored.version, false, &shared)))
     }
 
     fn valid_for(&self, confirm: &Confirm) -> SignedDuration {
@@ -496,7 +510,9 @@ impl StoredApprovals {
             rung.as_mut().enable();
             let (key, stored) = self.find_own(confirm, &keys).await?;
             let own = stored.body.as_ref();
-            let own: Option<Question> = own.map(|body| KIND.open(&keys, &key, body)).transpose()?;
+            let own: Option<Question> = own
+                .map(|body| KIND.open(&keys, &key, stored.version, body))
+                .transpose()?;
             let is_open =
                 own.is_some_and(|own| own.id == approval_id && own.is_open(self.clock.now()));
             if !is_open {
@@ -604,8 +620,8 @@ pub(super) fn opened(
     let mut questions = Vec::with_capacity(found.len());
     for document in found {
         let key = KIND.place(user_id, &document.id);
-        let question = KIND.open(keys, &key, &document.body)?;
         let version = document.version;
+        let question = KIND.open(keys, &key, version, &document.body)?;
         questions.push((DocumentRead { key, version }, question));
     }
     Ok(questions)

@@ -2,8 +2,8 @@
 
 use countersign_contract::{EvidenceRecord, SnapshotId};
 
-use super::{Archive, Error, content, record_of};
-use crate::ledger::{LogRow, StoredRecord};
+use super::{Archive, Error, content};
+use crate::ledger::LogRow;
 
 impl Archive {
     /// The records of these rows, in their order; `None` for a record that is not stored. They are read at once, without
@@ -12,7 +12,9 @@ impl Archive {
         let ids: Vec<SnapshotId> = rows.iter().map(|row| row.id.clone()).collect();
         let leaves = self.store.leaves_of(&ids).await?;
         let records = rows.iter().zip(leaves).map(|(row, leaf)| {
-            let Some(leaf) = leaf else { return Ok(None) };
+            let Some((_, leaf)) = leaf else {
+                return Ok(None);
+            };
             let record = content::record_in(row, &leaf).map_err(|what| Error::Tampered {
                 id: row.id.clone(),
                 what,
@@ -22,17 +24,18 @@ impl Archive {
         records.collect()
     }
 
-    /// One record with its row; `None` if it is not stored. Its proof is not looked at.
+    /// These records with their rows; those that are not stored are left out. They are read at once, without payloads and
+    /// proofs.
     pub async fn at_hand(
         &self,
-        id: &SnapshotId,
-    ) -> Result<Option<(LogRow, EvidenceRecord)>, Error> {
-        let Some(stored) = self.store.record(id).await? else {
-            return Ok(None);
-        };
-        let record = record_of(&stored)?;
-        let StoredRecord { row, .. } = stored;
-        Ok(Some((row, record)))
+        ids: &[SnapshotId],
+    ) -> Result<Vec<(LogRow, EvidenceRecord)>, Error> {
+        let found = self.store.leaves_of(ids).await?.into_iter().flatten();
+        let found = found.map(|(row, leaf)| match content::record_in(&row, &leaf) {
+            Ok(record) => Ok((row, record)),
+            Err(what) => Err(Error::Tampered { id: row.id, what }),
+        });
+        found.collect()
     }
 
     /// True if the actor of a record, or the holder of its credential, has this id. Records have the id of a proved

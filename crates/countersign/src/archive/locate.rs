@@ -211,13 +211,14 @@ impl Archive {
             collection: thing.collection.to_owned(),
             id: id.to_owned(),
         };
-        let Some(body) = self.store.document(&key).await?.body else {
+        let stored = self.store.document(&key).await?;
+        let Some(body) = stored.body else {
             return Ok(None);
         };
         let Some(keys) = self.vault.existing_key(user_id).await? else {
             return Ok(None);
         };
-        let Ok(document) = state::open(&keys, &key, &body) else {
+        let Ok(document) = state::open(&keys, &key, stored.version, &body) else {
             return Ok(None);
         };
         let request_id = document.pointer(thing.request_id).and_then(Value::as_str);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use countersign_contract::Digest;
 use countersign_evidence::bundle::Verdict;
-use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::checkpoint::{Checkpoint, CheckpointError};
 use countersign_evidence::tile::TileWriter;
 use countersign_evidence::tree;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ use super::{Archive, Error};
 use crate::ledger::{self, Head, Leaf};
 
 mod batch;
+mod documents;
 mod earlier;
 mod finding;
 mod gone;
@@ -30,7 +31,7 @@ mod state;
 
 use batch::{Batch, Hashed};
 use earlier::Begun;
-pub use earlier::EarlierLog;
+pub use earlier::{EarlierLog, HeldEarlier, HeldStanding};
 pub use finding::{Fault, Finding, Whose};
 use gone::Gone;
 use marks::Marks;
@@ -88,6 +89,9 @@ pub struct VerifyReport {
     pub signed: Option<u64>,
     /// The size of the checkpoint that the auditor kept, if it is valid.
     pub held: Option<u64>,
+    /// The checkpoint that the auditor kept, if it is of a log that this one continues and contradicts nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_earlier: Option<HeldEarlier>,
     /// Payloads whose digest agrees with their record.
     pub payloads: u64,
     /// Payloads that were pruned or erased; their records are still valid.
@@ -157,6 +161,7 @@ impl Archive {
                 writer,
                 splits: marks.between(at, end),
                 depth: verification.depth,
+                seeks_beginnings: found.held_elsewhere.is_some(),
             };
             let hashing = tokio::task::spawn_blocking(move || batch.hash());
             // The next batch is on its way while this one is hashed.
@@ -172,9 +177,13 @@ impl Archive {
             self.check_behind(&marks, start, &writer, &mut found)
                 .await?;
             let begun = std::mem::take(&mut found.begun);
-            found.earlier = earlier::check(self, begun, &whole(&writer), &mut found).await?;
+            earlier::check(self, begun, &whole(&writer), &mut found).await?;
             self.check_copies(&verification.copies, &whole(&writer), &mut found)
                 .await?;
+        }
+        if let Some((_, error)) = found.held_elsewhere.take() {
+            let whose = Whose::Held;
+            found.add(None, None, Fault::Checkpoint { whose, error });
         }
         let mut late = std::mem::take(&mut found.gone).faults();
         late.extend(std::mem::take(&mut found.state).faults(self).await?);
@@ -252,7 +261,7 @@ impl Archive {
         for finding in hashed.findings {
             found.push(finding);
         }
-        found.begun.extend(earlier::begun(&hashed.records));
+        found.begun.extend(hashed.begun);
         records::check(self, hashed.records, found).await?;
         Ok(hashed.writer)
     }
@@ -323,6 +332,9 @@ pub(super) struct Found {
     /// Records that begin this log as the continuation of another one, until the whole tree is known.
     begun: Vec<Begun>,
     earlier: Vec<EarlierLog>,
+    /// A kept note that is no checkpoint of this log, with the reason, until the earlier logs are known.
+    held_elsewhere: Option<(String, CheckpointError)>,
+    held_earlier: Option<HeldEarlier>,
 }
 
 impl Found {
@@ -340,7 +352,8 @@ impl Found {
 
     /// Adds the checks that this kind of run never makes.
     fn leave_open(&mut self, verification: &Verification, start: u64) {
-        let has_held = verification.held.is_some();
+        // A checkpoint of an earlier log says nothing about what came after it.
+        let has_held = verification.held.is_some() && self.held_earlier.is_none();
         let has_copy = !verification.copies.is_empty();
         let open = [
             (NotChecked::Records, verification.depth == Depth::Tree),
@@ -388,6 +401,7 @@ impl Found {
             size: head.size,
             signed: holds(Whose::Signed),
             held: holds(Whose::Held),
+            held_earlier: self.held_earlier,
             payloads: self.payloads,
             payloads_gone: self.payloads_gone,
             earlier_logs: self.earlier,

@@ -263,6 +263,9 @@ fn pot(call: &Call<'_>, budget: &Budget) -> Result<PotKey, Box<ErrorBody>> {
     Ok(budget.pot(call.user_id, holder))
 }
 
+/// Holder of the pot of a person who calls without an agent, in a budget of agents.
+pub(super) const PERSON: &str = "user";
+
 /// Owner of the pot: user and holder; `None` if each session has one.
 pub(super) fn owner<'a>(
     scope: BudgetScope,
@@ -278,7 +281,7 @@ pub(super) fn owner<'a>(
                 ActorType::Agent => ("", format!("agent:{id}")),
                 ActorType::System => ("", format!("system:{id}")),
                 // A person's pot goes with the person.
-                ActorType::User => (user_id, "user".to_owned()),
+                ActorType::User => (user_id, PERSON.to_owned()),
             })
         }
         BudgetScope::Session => None,

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use countersign_contract::Actor;
 use jiff::{SignedDuration, Timestamp};
 
-use super::draw::owner;
+use super::draw::{PERSON, owner};
 use super::{Budget, BudgetScope, Budgets, Currency, Money};
-use crate::ledger::{self, Draw, Pots, ReserveAnswer, window_start};
+use crate::ledger::{self, Draw, PotKey, Pots, ReserveAnswer, window_start};
 
 /// The remaining money of a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,65 @@ pub struct SpentBudget {
     pub window_start: i64,
 }
 
+/// A pot with little or nothing left in its present window, as an operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LowPot {
+    /// The budget, with the rest of this pot.
+    pub budget: BudgetLeft,
+    /// User that the pot belongs to; `None` if it belongs to no single user.
+    pub user_id: Option<String>,
+    /// Agent that the pot belongs to, as `agent:ID` or `system:ID`; `None` if it belongs to no agent.
+    pub agent: Option<String>,
+}
+
+/// A pot is low if at most this part of its limit is left: one of this many.
+const LOW_PART: i64 = 10;
+
 impl Budgets {
+    /// Pots of the present window of which at most a tenth is left, those of agents and of all callers first. Pots of sessions
+    /// are left out: they end with their session. Amounts that are only reserved do not count: they may be given back.
+    pub async fn low(
+        &self,
+        pots: &dyn Pots,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<LowPot>, ledger::Error> {
+        let budgets = self.current();
+        if budgets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut low = Vec::new();
+        for row in pots.pots(None, limit).await? {
+            let key = &row.key;
+            let is_it = |budget: &&Budget| {
+                budget.pot(&key.user_id, key.holder.clone()) == *key && is_of(budget.scope, key)
+            };
+            let Some(budget) = budgets.iter().find(is_it) else {
+                continue;
+            };
+            let left = budget.limit.0.saturating_sub(row.spent);
+            if row.window_start != window_start(now.as_second(), key.window_seconds)
+                || left > budget.limit.0 / LOW_PART
+            {
+                continue;
+            }
+            let is_agents = budget.scope == BudgetScope::Agent && key.user_id.is_empty();
+            low.push(LowPot {
+                budget: BudgetLeft {
+                    name: budget.name.clone(),
+                    scope: budget.scope,
+                    currency: budget.currency.clone(),
+                    limit: budget.limit,
+                    left: Some(Money(left)),
+                    resets_at: next_window(now, key.window_seconds),
+                },
+                user_id: (!key.user_id.is_empty()).then(|| key.user_id.clone()),
+                agent: is_agents.then(|| key.holder.clone()),
+            });
+        }
+        Ok(low)
+    }
+
     /// The budgets that are spent in their present window, and true if every pot was looked at. Amounts that are only
     /// reserved do not count: they may be given back.
     pub async fn spent(
@@ -112,6 +170,17 @@ impl Budgets {
             });
         }
         Ok(all)
+    }
+}
+
+/// True if a pot is one that a budget of this scope draws on. A budget whose scope was changed leaves pots of the old one.
+fn is_of(scope: BudgetScope, key: &PotKey) -> bool {
+    let (has_user, has_holder) = (!key.user_id.is_empty(), !key.holder.is_empty());
+    match scope {
+        BudgetScope::Global => !has_user && !has_holder,
+        BudgetScope::User => has_user && !has_holder,
+        BudgetScope::Agent => has_holder && (!has_user || key.holder == PERSON),
+        BudgetScope::Session => false,
     }
 }
 

@@ -13,7 +13,9 @@ use super::simulate::Stage;
 use super::stop::Stop;
 use super::trail::{Trail, micros};
 use super::{Executor, gateway_fault, store_fault};
-use crate::approve::{Answer, Confirm, Cut, Foreseen, Ticket, agreed, changes, narrowed};
+use crate::approve::{
+    Answer, Confirm, Cut, Foreseen, SCOPE_ANSWER, Ticket, agreed, changes, narrowed,
+};
 use crate::authorize::Stage as RuleStage;
 use crate::cancel::Cancellation;
 use crate::grant::Fit;
@@ -360,13 +362,17 @@ fn granted(question: &Confirm, answer: Answer) -> Result<Option<Box<Ticket>>, Bo
             because,
             approvers,
         } => {
-            let message = match approvers {
-                (0, 2..) => Say::MustConfirmTwice { tool },
-                (1.., 2..) => Say::OneMoreApprover { tool },
-                (_, 0 | 1) => Say::MustConfirm { tool },
+            let scope = SCOPE_ANSWER.to_owned();
+            let (message, hint) = match approvers {
+                (0, 2..) => (Say::MustConfirmTwice { tool }, Say::LetTwoConfirm { scope }),
+                (1.., 2..) => (
+                    Say::OneMoreApprover { tool },
+                    Say::LetAnotherConfirm { scope },
+                ),
+                (_, 0 | 1) => (Say::MustConfirm { tool }, Say::LetUserConfirm),
             };
             let mut body = ErrorBody::new(ErrorCode::NeedsUserConfirmation, message)
-                .hint(Say::LetUserConfirm)
+                .hint(hint)
                 .detail("approval_id", approval_id)
                 .detail("expires_at", expires_at.to_string());
             if let (given, needed @ 2..) = approvers {

@@ -14,7 +14,9 @@ use super::trail::Facts;
 use crate::authorize::Ruled;
 use crate::catalog::Entry;
 use crate::context::Notes;
+use crate::ledger::DocumentWrite;
 use crate::scribe::{CallDraft, Draft, Entropy};
+use crate::state::document::stamps;
 
 impl Executor {
     /// The record of a call that has run.
@@ -24,6 +26,7 @@ impl Executor {
         keys: &Arc<UserKey>,
         record: Box<CallRecord>,
         facts: &Facts,
+        writes: &[DocumentWrite],
     ) -> Draft {
         let Notes {
             rules,
@@ -49,6 +52,7 @@ impl Executor {
             inherited: inherited.clone(),
             links: facts.links.iter().chain(links).cloned().collect(),
             sources: sources.clone(),
+            stamps: stamps(writes),
             ..blank
         })
     }
@@ -108,6 +112,7 @@ impl Executor {
             sources: entry.map_or_else(Vec::new, |entry| self.fixed_sources(entry, facts.at)),
             act: acted(self.played_from(facts.order), facts),
             key: facts.key.clone(),
+            stamps: Vec::new(),
             retention,
             keep_payload: parts.retention.of(retention),
         }

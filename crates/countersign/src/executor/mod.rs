@@ -63,7 +63,7 @@ mod intent;
 mod joins;
 mod play;
 mod print;
-mod queue;
+pub(crate) mod queue;
 mod reading;
 mod reconcile;
 mod record;

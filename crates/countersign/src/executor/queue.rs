@@ -8,13 +8,13 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// Locks by stripe: two documents may share one, which only costs time.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     hasher: RandomState,
     stripes: Vec<Arc<Mutex<()>>>,
 }
 
 /// A turn; ends when it is dropped.
-pub(super) type Turn = OwnedMutexGuard<()>;
+pub(crate) type Turn = OwnedMutexGuard<()>;
 
 const STRIPES: usize = 256;
 
@@ -30,7 +30,7 @@ impl Default for Queue {
 impl Queue {
     /// Waits for a turn at a document. A call holds one turn at most, so turns never wait for each
     /// other in a circle.
-    pub(super) async fn turn(&self, collection: &str, id: &str) -> Option<Turn> {
+    pub(crate) async fn turn(&self, collection: &str, id: &str) -> Option<Turn> {
         let hash = self.hasher.hash_one((collection, id));
         let stripe = usize::try_from(hash % STRIPES as u64).unwrap_or_default();
         let lock = self.stripes.get(stripe)?.clone();

@@ -15,7 +15,7 @@ use crate::approve::COLLECTION;
 use crate::budget::grant_over;
 use crate::grant;
 use crate::ledger::{Commit, CommitAnswer, Error, Held, HeldState, KeyChange, Outcome};
-use crate::scribe::Draft;
+use crate::scribe::{Draft, FENCED};
 use crate::state::Changes;
 use crate::words::Say;
 
@@ -70,7 +70,8 @@ impl Executor {
             shapes,
             writes,
         } = changes;
-        let record = self.draft(&recorded, &claimed.keys, trail.record.clone(), &trail.facts);
+        let told = trail.record.clone();
+        let record = self.draft(&recorded, &claimed.keys, told, &trail.facts, &writes);
         let commit = Commit {
             key,
             reads,
@@ -127,13 +128,15 @@ impl Executor {
             trail.key_stands("refused");
             return Err(erased);
         };
+        let told = trail.record.clone();
+        let record = self.draft(&recorded, &claimed.keys, told, &trail.facts, &shared.writes);
         let commit = Commit {
             key: None,
             reads: shared.reads,
             shapes: shared.shapes,
             writes: shared.writes,
             spend: spend_change(claimed, &recorded),
-            record: self.draft(&recorded, &claimed.keys, trail.record.clone(), &trail.facts),
+            record,
         };
         match self.parts.store.commit(commit).await {
             Ok(CommitAnswer::Committed) => Ok(Settled::Committed(recorded.reply)),
@@ -177,7 +180,7 @@ impl Executor {
         } = trail;
         let draft = match &facts.keys {
             Some(keys) if self.parts.store.keeps_log() => {
-                self.draft(&recorded, keys, record, &facts)
+                self.draft(&recorded, keys, record, &facts, &[])
             }
             Some(_) | None => Draft::plain(recorded.id.clone(), record),
         };
@@ -367,7 +370,13 @@ impl Executor {
             shapes: Vec::new(),
             writes: Vec::new(),
             spend: spend_change(claimed, &recorded),
-            record: self.draft(&recorded, &claimed.keys, trail.record.clone(), &trail.facts),
+            record: self.draft(
+                &recorded,
+                &claimed.keys,
+                trail.record.clone(),
+                &trail.facts,
+                &[],
+            ),
         };
         match self.parts.store.commit(commit).await {
             Ok(CommitAnswer::Committed) => Ok(Settled::Committed(recorded.reply)),
@@ -387,7 +396,7 @@ impl Executor {
 
     /// Answers a call whose claim was taken over, or resolved by an operator: that result counts.
     async fn fenced(&self, claimed: &Claimed, trail: &mut Trail) -> Stop {
-        trail.key_stands("fenced");
+        trail.key_stands(FENCED);
         let Some(key) = &claimed.key else {
             return in_flight(RETRY_MS);
         };

@@ -119,8 +119,8 @@ impl StoredGrants {
         while let Some(page) = KIND.next_page(&*self.store, user_id, &mut after).await? {
             for document in page {
                 let key = KIND.place(user_id, &document.id);
-                let kept = KIND.open(&keys, &key, &document.body)?;
                 let version = document.version;
+                let kept = KIND.open(&keys, &key, version, &document.body)?;
                 grants.push(Read { kept, version });
             }
         }

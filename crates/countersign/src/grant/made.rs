@@ -19,10 +19,11 @@ use super::record::{self, Deed, Event};
 use super::stored::{COLLECTION, GRANTS_MAX, KIND, StoredGrants};
 use crate::budget::Currency;
 use crate::catalog::Entry;
-use crate::consent::{TRIES_MAX, check_may_decide, is_id, is_reason, unit};
+use crate::consent::{TRIES_MAX, Writing, check_may_decide, is_id, is_reason, unit};
 use crate::ledger::ShapeRead;
 use crate::principal::Principal;
 use crate::realm::normalized;
+use crate::state::document::Stamp;
 
 /// Maximum number of tools of a grant.
 const TOOLS_MAX: usize = 32;
@@ -175,6 +176,13 @@ impl StoredGrants {
         }
         let record_id = grant.link.id.clone();
         let shown = plain(&grant);
+        let mut writings = vec![self.shelf().owner(&grant.id, &grant.place()).await?];
+        writings.extend(over.iter().map(|read| {
+            let Read { kept, version } = read;
+            kept.write(keys, *version, false, &*self.ids)
+        }));
+        let mut stamps = Writing::stamps(&writings);
+        stamps.push(Stamp::to_come(keys, &grant.place(), 0));
         let (entry, link) = record::entry(&Deed {
             event: Event::Granted,
             grant: &shown,
@@ -185,16 +193,10 @@ impl StoredGrants {
             keys,
             ids: &*self.ids,
             retention: &self.retention,
+            stamps: &stamps,
         });
         let grant = Kept { link, ..grant };
-        let mut writings = vec![
-            grant.write(keys, 0, true, &*self.ids),
-            self.shelf().owner(&grant.id, &grant.place()).await?,
-        ];
-        writings.extend(over.iter().map(|read| {
-            let Read { kept, version } = read;
-            kept.write(keys, *version, false, &*self.ids)
-        }));
+        writings.push(grant.write(keys, 0, true, &*self.ids));
         let mut commit = unit(writings, entry);
         // A parent that is over is refused above, so no document is read twice.
         commit.reads.extend(parents);
@@ -242,6 +244,7 @@ impl StoredGrants {
             ..kept
         };
         let shown = plain(&revoked);
+        let writing = revoked.write(keys, version, false, &*self.ids);
         let (entry, _) = record::entry(&Deed {
             event: Event::Revoked,
             grant: &shown,
@@ -252,8 +255,9 @@ impl StoredGrants {
             keys,
             ids: &*self.ids,
             retention: &self.retention,
+            stamps: &Writing::stamps([&writing]),
         });
-        let commit = unit([revoked.write(keys, version, false, &*self.ids)], entry);
+        let commit = unit([writing], entry);
         let is_done = self.shelf().commit(&revoked.user_id, commit).await?;
         Ok(is_done.then_some(revoked))
     }

@@ -13,6 +13,7 @@ use crate::consent::{self, recorded_decider};
 use crate::ids::IdSource;
 use crate::ledger::Entry;
 use crate::retention::RetentionPlan;
+use crate::state::document::Stamp;
 
 /// Event of a grant.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,8 @@ pub(super) struct Deed<'a> {
     pub(super) keys: &'a UserKey,
     pub(super) ids: &'a dyn IdSource,
     pub(super) retention: &'a RetentionPlan,
+    /// Documents that are committed with the record.
+    pub(super) stamps: &'a [Stamp],
 }
 
 /// The record of an event, and the link by which later records name it.
@@ -54,6 +57,7 @@ pub(super) fn entry(deed: &Deed<'_>) -> (Entry, Link) {
         keys: deed.keys,
         ids: deed.ids,
         retention: deed.retention,
+        stamps: deed.stamps,
     };
     deed.entry(record)
 }

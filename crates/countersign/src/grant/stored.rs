@@ -135,8 +135,9 @@ impl StoredGrants {
         let found = self.store.find(user_id, COLLECTION, &entry, limit).await?;
         let mut reads = Vec::with_capacity(found.documents.len());
         for document in found.documents {
-            let kept: Kept = KIND.open(keys, &KIND.place(user_id, &document.id), &document.body)?;
             let version = document.version;
+            let key = KIND.place(user_id, &document.id);
+            let kept: Kept = KIND.open(keys, &key, version, &document.body)?;
             // The index is a digest; the grant itself says to whom it was given.
             if kept.to == *to {
                 reads.push(Read { kept, version });
@@ -158,8 +159,8 @@ impl StoredGrants {
         let Some(body) = stored.body else {
             return Ok(None);
         };
-        let kept = KIND.open(keys, &key, &body)?;
         let version = stored.version;
+        let kept = KIND.open(keys, &key, version, &body)?;
         Ok(Some(Read { kept, version }))
     }
 
@@ -194,8 +195,8 @@ impl StoredGrants {
         let Some((_, Some(found))) = self.shelf().found(id).await? else {
             return Ok(None);
         };
-        let kept = KIND.open(&found.keys, &found.key, &found.body)?;
         let version = found.version;
+        let kept = KIND.open(&found.keys, &found.key, version, &found.body)?;
         Ok(Some((Read { kept, version }, found.keys)))
     }
 }

@@ -57,6 +57,25 @@ pub trait Documents: Send + Sync + 'static {
         after: &'a OpenPlace,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<OpenDocument>, Error>>;
+
+    /// The documents of all users and collections after this one, deleted ones included, in the order of their keys, at most
+    /// `limit`. For comparing them with the log.
+    fn all_documents<'a>(
+        &'a self,
+        after: Option<&'a DocumentKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DocumentRow>, Error>>;
+}
+
+/// A document with its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentRow {
+    /// The address.
+    pub key: DocumentKey,
+    /// The version.
+    pub version: u64,
+    /// The sealed body; `None` if the document was deleted.
+    pub body: Option<Arc<[u8]>>,
 }
 
 /// A position in the list of open documents: the time when it ends, its user, and its name.
@@ -190,6 +209,8 @@ pub struct ShapeRead {
 pub struct DocumentWrite {
     /// The document to write.
     pub key: DocumentKey,
+    /// Its name in the log, by the key of its owner; empty if the record of the commit does not name it.
+    pub pseudonym: String,
     /// The version that it replaces, 0 if it was never there; the new one is one higher.
     pub version: u64,
     /// The sealed body; `None` to delete the document.

@@ -76,16 +76,17 @@ pub trait Log: Send + Sync + 'static {
         id: &'a SnapshotId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, Error>>;
 
-    /// The leaves of these records, in the order in which they are asked for; `None` for a record that is not stored.
-    /// Payloads are not read.
+    /// The rows and leaves of these records, in the order in which they are asked for; `None` for a record that is not
+    /// stored. Payloads are not read.
     fn leaves_of<'a>(
         &'a self,
         ids: &'a [SnapshotId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<FoundLeaf>, Error>> {
         Box::pin(async move {
             let mut leaves = Vec::with_capacity(ids.len());
             for id in ids {
-                leaves.push(self.record(id).await?.map(|stored| stored.leaf));
+                let stored = self.record(id).await?;
+                leaves.push(stored.map(|stored| (stored.row, stored.leaf)));
             }
             Ok(leaves)
         })
@@ -190,6 +191,9 @@ pub struct Leaf {
     /// The canonical JSON of the record.
     pub bytes: Vec<u8>,
 }
+
+/// The row and the leaf of a record; `None` if it is not stored.
+pub type FoundLeaf = Option<(LogRow, Vec<u8>)>;
 
 /// A record with what is kept of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

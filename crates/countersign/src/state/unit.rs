@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use countersign_evidence::seal::UserKey;
 use serde_json::Value;
 
-use super::{Collection, DOCUMENT_BYTES_MAX, READS_MAX, WRITES_MAX, document_aad, misuse};
+use super::document;
+use super::{Collection, DOCUMENT_BYTES_MAX, READS_MAX, WRITES_MAX, misuse};
 use crate::ids::IdSource;
 use crate::ledger::{DocumentKey, DocumentRead, DocumentWrite, ShapeRead};
 use crate::tool::ToolError;
@@ -207,7 +208,8 @@ impl Buffered {
             body: self
                 .value
                 .is_some()
-                .then(|| keys.seal(nonce, &document_aad(&key), &self.bytes)),
+                .then(|| document::seal(keys, nonce, &key, self.version, &self.bytes)),
+            pseudonym: keys.document(&key.collection, &key.id),
             key,
             version: self.version,
             entries,

@@ -80,6 +80,8 @@ countersign_contract::messages! {
         // The user's confirmation.
         MustConfirm { tool } => "the user has to confirm this call of {tool}",
         LetUserConfirm => "let the user confirm, then send the same call again",
+        LetTwoConfirm { scope } => "let two different approvers confirm (the user may be one; any other one needs the scope {scope}), then send the same call again",
+        LetAnotherConfirm { scope } => "let a second, different approver confirm (the user, or somebody with the scope {scope}), then send the same call again",
         Declined { tool } => "the user has declined this call of {tool}",
         NotUnlessAsked => "do not send it again unless the user asks for it",
         MustConfirmTwice { tool } => "two different approvers have to confirm this call of {tool}",

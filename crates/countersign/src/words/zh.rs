@@ -79,6 +79,8 @@ countersign_contract::translation! {
         // The user's confirmation.
         MustConfirm { tool } => "对 {tool} 的本次调用须经用户确认",
         LetUserConfirm => "请让用户确认，然后重新发送同一调用",
+        LetTwoConfirm { scope } => "请让两位不同的批准人确认（用户可以是其中一位，其他批准人须有权限范围 {scope}），然后重新发送同一调用",
+        LetAnotherConfirm { scope } => "请让另一位批准人确认（用户本人，或具有权限范围 {scope} 的人），然后重新发送同一调用",
         Declined { tool } => "用户已拒绝对 {tool} 的本次调用",
         NotUnlessAsked => "除非用户要求，请勿再次发送",
         MustConfirmTwice { tool } => "对 {tool} 的本次调用须由两位不同的批准人确认",

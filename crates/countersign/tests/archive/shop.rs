@@ -10,6 +10,7 @@ use countersign::ids::SequentialIds;
 use countersign::ledger::{MemoryStore, Store};
 use countersign::newest::NewestCheckpoint;
 use countersign::sequencer::{LastStop, Sequencer};
+use countersign::state::Collection;
 use countersign::vault::Vault;
 use countersign::{Catalog, Executor, Principal, ToolError};
 use countersign_evidence::note::SigningKey;
@@ -177,6 +178,10 @@ pub(crate) fn snapshot_of(reply: &Value) -> SnapshotId {
     SnapshotId::new(id.unwrap_or_else(|| panic!("no evidence in {reply:#}"))).unwrap()
 }
 
+/// Documents of a user, and of all users.
+const NOTES: Collection = Collection::of_user("notes");
+const LAST: Collection = Collection::shared("last");
+
 fn catalog(sent_key: &SentKey) -> Catalog {
     let sent_key = sent_key.clone();
     let quote = Probe::read("price.quote")
@@ -210,7 +215,14 @@ fn catalog(sent_key: &SentKey) -> Catalog {
             *sent_key.lock().unwrap() = ctx.downstream_key().map(str::to_owned);
             Box::pin(async { Err(ToolError::upstream("GONE", "the line went dead")) })
         });
-    [quote, order, firm, clear, mail]
+    let keep = Probe::write("notes.keep").body(|ctx, arguments| {
+        Box::pin(async move {
+            ctx.state().put(&NOTES, "n_1", &arguments).await?;
+            ctx.state().put(&LAST, "note", &json!(1)).await?;
+            Ok(json!({}).into())
+        })
+    });
+    [quote, order, firm, clear, keep, mail]
         .into_iter()
         .fold(Catalog::builder(), |all, probe| {
             all.dyn_tool(Arc::new(probe))

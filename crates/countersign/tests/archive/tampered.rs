@@ -6,12 +6,12 @@ use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
-    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, Documents, Draw,
-    Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held, Hold, IndexEntry,
-    Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log, LogQuery, LogRow,
-    Look, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey, Paces, Passage,
-    PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing, Store,
-    StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
+    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, DocumentRow,
+    Documents, Draw, Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held,
+    Hold, IndexEntry, Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log,
+    LogQuery, LogRow, Look, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey,
+    Paces, Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing,
+    Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
     Timekeeping, Told, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
@@ -28,6 +28,7 @@ pub(crate) struct Tampered {
     tile: Lie<(TileId, Option<Vec<u8>>)>,
     head: Lie<Head>,
     checkpoint: Lie<Option<String>>,
+    documents: Lie<Vec<DocumentRow>>,
     unreadable: Option<SnapshotId>,
 }
 
@@ -50,6 +51,7 @@ impl Tampered {
             tile: Box::new(|_| {}),
             head: Box::new(|_| {}),
             checkpoint: Box::new(|_| {}),
+            documents: Box::new(|_| {}),
             unreadable: None,
         }
     }
@@ -68,6 +70,7 @@ impl Tampered {
         tile: (TileId, Option<Vec<u8>>),
         head: Head,
         checkpoint: Option<String>,
+        documents: Vec<DocumentRow>,
     }
 }
 
@@ -412,6 +415,18 @@ impl Documents for Tampered {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<OpenDocument>, Error>> {
         self.inner.open_documents(collection, after, limit)
+    }
+
+    fn all_documents<'a>(
+        &'a self,
+        after: Option<&'a DocumentKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DocumentRow>, Error>> {
+        Box::pin(async move {
+            let mut rows = self.inner.all_documents(after, limit).await?;
+            (self.documents)(&mut rows);
+            Ok(rows)
+        })
     }
 }
 

@@ -6,7 +6,8 @@ use countersign::archive::verify::{Depth, Fault, Progress, Verification, VerifyR
 use countersign::contract::{RecordKind, Retention};
 use countersign::ids::IdSource as _;
 use countersign::ledger::{
-    ClaimQuery, Claims as _, Durability, Entry, Forgotten, Head, Log as _, Store, Timekeeping as _,
+    ClaimQuery, Claims as _, DocumentRow, Documents as _, Durability, Entry, Forgotten, Head,
+    Log as _, Store, Timekeeping as _,
 };
 use countersign::scribe::{Act, Draft};
 use countersign_evidence::checkpoint::Checkpoint;
@@ -184,6 +185,67 @@ async fn a_claim_that_is_gone_is_named() {
             .all(|fault| fault.starts_with("claim_missing ")),
         "{found:?}"
     );
+}
+
+/// A change of the documents in the store.
+type LieAboutDocuments = fn(&mut Vec<DocumentRow>);
+
+/// A16: a document that was put back, deleted or changed in the store is named by the record of the call that wrote it.
+#[tokio::test]
+async fn a_document_that_is_not_what_the_log_says_is_named() {
+    let (shop, _) = Shop::busy().await;
+    for key in ["one", "two"] {
+        shop.send("notes.keep", &json!({"key": key}), key).await;
+    }
+    shop.sign().await;
+    let written = shop.store.all_documents(None, 100).await.unwrap();
+    let live = written.iter().filter(|row| row.body.is_some()).count();
+    assert_eq!(live, 2, "{written:?}");
+    let lies: [(&str, LieAboutDocuments); 6] = [
+        ("", |_| {}),
+        ("document_put_back", |rows| {
+            for row in rows {
+                row.version -= 1;
+            }
+        }),
+        ("document_missing", Vec::clear),
+        ("document_missing", |rows| {
+            for row in rows {
+                row.body = None;
+            }
+        }),
+        ("document_changed", |rows| {
+            for row in rows {
+                row.body = Some(b"true"[..].into());
+            }
+        }),
+        // An older body under a newer version does not open.
+        ("document_changed", |rows| {
+            for row in rows {
+                row.version += 1;
+            }
+        }),
+    ];
+    for (fault, lie) in lies {
+        let found = faults(
+            &shop,
+            Tampered::new(shop.store.clone()).documents(lie),
+            None,
+        )
+        .await;
+        let expected = if fault.is_empty() { 0 } else { live };
+        assert_eq!(found.len(), expected, "{fault}: {found:?}");
+        let is_named = |found: &String| found.starts_with(fault);
+        assert!(found.iter().all(is_named), "{fault}: {found:?}");
+    }
+    // The documents of a user who was erased are not missed.
+    shop.archive
+        .erase("u_1", &operator(), "asked")
+        .await
+        .unwrap();
+    shop.sign().await;
+    let erased = Tampered::new(shop.store.clone());
+    assert_eq!(faults(&shop, erased, None).await, [""; 0]);
 }
 
 /// A16: a hold that was deleted from the store, so that its user could be erased, is named by its record.

@@ -205,7 +205,8 @@ async fn two_approvers_are_two_people() {
     ] {
         let world = four_eyes();
         let reply = ask(&world, "ann").await;
-        let details = json!({"approvers": {"given": 0, "needed": 2}});
+        let details = json!({"approvers": {"given": 0, "needed": 2}, "hint": "let two different approvers confirm (the user may be one; \
+            any other one needs the scope approvals:answer), then send the same call again"});
         check_error(&reply, NEEDS, &details);
         let approvals = world.approvals();
         let confirmed = approvals.approve("ap_1", &first, None).await.unwrap();
@@ -214,7 +215,8 @@ async fn two_approvers_are_two_people() {
             json!(["pending", null])
         );
         assert_eq!(confirmed.confirmed.unwrap().by, first.actor);
-        let details = json!({"approvers": {"given": 1, "needed": 2}});
+        let details = json!({"approvers": {"given": 1, "needed": 2}, "hint": "let a second, different approver confirm (the user, or \
+            somebody with the scope approvals:answer), then send the same call again"});
         check_error(&ask(&world, "ann").await, NEEDS, &details);
         let answered = approvals.approve("ap_1", &second, None).await;
         assert_eq!(answered.is_ok(), is_enough, "{first:?} {second:?}");

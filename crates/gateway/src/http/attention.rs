@@ -38,7 +38,9 @@ impl From<AttentionError> for Refusal {
         match error {
             AttentionError::Questions(error) => error.into(),
             AttentionError::Claims(error) => error.into(),
-            AttentionError::Outbox(error) => archive::Error::from(error).into(),
+            AttentionError::Outbox(error) | AttentionError::Budgets(error) => {
+                archive::Error::from(error).into()
+            }
         }
     }
 }

@@ -72,16 +72,11 @@ pub(super) async fn show(
     let flushed = gateway.executor().store().flush().await;
     flushed.map_err(archive::Error::Store)?;
     let mut calls = Vec::new();
-    for id in known {
-        let shown = match gateway.archive().show(&id).await {
-            Ok(shown) => shown,
-            // It was answered, and could not be kept.
-            Err(archive::Error::NoRecord { .. }) => continue,
-            Err(error) => return Err(error.into()),
-        };
+    // A call that was answered and could not be kept has no record.
+    for (row, record) in gateway.archive().at_hand(&known).await? {
         // A record that this caller may not see is of somebody else's session of the same name.
-        if sight::sees(&caller.principal, &shown.row) {
-            calls.push(call(shown.record, shown.row.user_id));
+        if sight::sees(&caller.principal, &row) {
+            calls.push(call(record, row.user_id));
         }
     }
     if calls.is_empty() {

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use super::api_key::{
     ApiKey, IssuedKey, KeyState, NewKey, digest_of, draw_id, draw_token, is_same, split,
 };
-use super::key_store::{Held, KEYS_MAX, KeyStore, Keys, Write, document_key};
+use super::key_store::{Held, KEYS_MAX, KeyRecord, KeyStore, Keys, Write, document_key};
 use super::keys_error::KeysError;
 use crate::recorder::Recorder;
 
@@ -149,7 +149,7 @@ impl ApiKeys {
                 return Ok(());
             }
             let about = json!({"event": "credentials_required"});
-            let record = self.inner.keys.recorder.entry(Some(by), None, about);
+            let record = KeyRecord::of_nobody(by, about);
             if self.write(&[], record).await? {
                 return Ok(());
             }
@@ -358,12 +358,12 @@ impl ApiKeys {
         key: &ApiKey,
         by: &Actor,
         more: Value,
-    ) -> Result<ledger::Entry, KeysError> {
+    ) -> Result<KeyRecord, KeysError> {
         self.inner.keys.record(event, key, by, more).await
     }
 
     /// Writes, and reads the keys back, so that the change takes effect here at once.
-    async fn write(&self, writes: &[Write<'_>], record: ledger::Entry) -> Result<bool, KeysError> {
+    async fn write(&self, writes: &[Write<'_>], record: KeyRecord) -> Result<bool, KeysError> {
         let is_flagged = self.inner.copy.load().is_flagged;
         let is_written = self.inner.keys.write(writes, record, is_flagged).await?;
         self.fresh(Duration::ZERO).await?;

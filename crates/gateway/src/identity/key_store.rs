@@ -8,11 +8,13 @@ use countersign::Principal;
 use countersign::contract::{Actor, ActorType};
 use countersign::ids::IdSource;
 use countersign::ledger::{
-    self, Commit, CommitAnswer, DocumentKey, DocumentRead, DocumentWrite, Entry, Store,
+    self, Commit, CommitAnswer, DocumentKey, DocumentRead, DocumentWrite, Store,
 };
 use countersign::scribe::Draft;
+use countersign::state::document::{self, stamped, stamps};
 use countersign::vault::{SHARED, Vault};
 use countersign_evidence::hex;
+use countersign_evidence::seal::UserKey;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -73,6 +75,25 @@ pub(super) struct Write<'a> {
     pub(super) key: Option<(&'a ApiKey, &'a [u8; 32])>,
 }
 
+/// The record of an operation on keys, before the documents that it writes are known.
+pub(super) struct KeyRecord {
+    by: Actor,
+    /// The user that it is about, with the user's key.
+    user: Option<(String, Arc<UserKey>)>,
+    about: Value,
+}
+
+impl KeyRecord {
+    /// A record that is about no user.
+    pub(super) fn of_nobody(by: &Actor, about: Value) -> Self {
+        Self {
+            by: by.clone(),
+            user: None,
+            about,
+        }
+    }
+}
+
 impl KeyStore {
     /// Reads all keys. Those that have not changed since `known` are taken from there.
     pub(super) async fn load(&self, known: &Keys) -> Result<Keys, ledger::Error> {
@@ -115,53 +136,54 @@ impl KeyStore {
     pub(super) async fn write(
         &self,
         writes: &[Write<'_>],
-        record: Entry,
+        record: KeyRecord,
         is_flagged: bool,
     ) -> Result<bool, ledger::Error> {
-        let mut commit = Commit {
-            key: None,
-            reads: Vec::new(),
-            shapes: Vec::new(),
-            writes: Vec::new(),
-            spend: None,
-            record: Draft::from(record),
-        };
+        let shared = self.vault.key(SHARED).await?;
+        let mut documents = Vec::new();
         if !is_flagged {
             let key = DocumentKey {
                 user_id: SHARED.to_owned(),
                 collection: FLAGS.to_owned(),
                 id: CREDENTIALS_REQUIRED.to_owned(),
             };
-            commit.reads.push(DocumentRead {
-                key: key.clone(),
-                version: 0,
-            });
-            commit.writes.push(DocumentWrite {
-                key,
-                version: 0,
-                body: Some(b"true".to_vec()),
-                entries: Vec::new(),
-                tracked: true,
-            });
+            documents.push((key, 0, Some(b"true".to_vec())));
         }
         for write in writes {
-            let key = document_key(write.id);
-            commit.reads.push(DocumentRead {
-                key: key.clone(),
-                version: write.version,
+            let body = write.key.map(|(key, digest)| plain(key, digest));
+            documents.push((document_key(write.id), write.version, body.transpose()?));
+        }
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        for (key, version, plain) in documents {
+            let body = plain.map(|plain| {
+                let mut nonce = [0; 12];
+                self.ids.fill(&mut nonce);
+                document::seal(&shared, nonce, &key, version, &plain)
             });
-            let body = match write.key {
-                Some((api_key, digest)) => Some(self.seal(api_key, digest).await?),
-                None => None,
-            };
-            commit.writes.push(DocumentWrite {
+            reads.push(DocumentRead {
+                key: key.clone(),
+                version,
+            });
+            writes.push(DocumentWrite {
+                pseudonym: shared.document(&key.collection, &key.id),
                 key,
-                version: write.version,
+                version,
                 body,
                 entries: Vec::new(),
                 tracked: true,
             });
         }
+        let KeyRecord { by, user, about } = record;
+        let user = user.as_ref().map(|(user_id, keys)| (&**user_id, &**keys));
+        let about = stamped(about, &stamps(&writes));
+        let commit = Commit {
+            key: None,
+            reads,
+            shapes: Vec::new(),
+            record: Draft::from(self.recorder.entry(Some(&by), user, about)),
+            writes,
+            spend: None,
+        };
         match self.store.commit(commit).await? {
             CommitAnswer::Committed => Ok(true),
             // The other answers cannot occur: this commit has no claim, and nothing of a user.
@@ -181,7 +203,7 @@ impl KeyStore {
         key: &ApiKey,
         by: &Actor,
         more: Value,
-    ) -> Result<Entry, KeysError> {
+    ) -> Result<KeyRecord, KeysError> {
         let owner = match (&key.user_id, key.actor.kind) {
             (_, ActorType::User) => json!({"type": "user"}),
             (Some(user_id), _) if *user_id == key.actor.id => json!({"type": key.actor.kind}),
@@ -202,30 +224,21 @@ impl KeyStore {
             about.extend(more);
         }
         let Some(user_id) = &key.user_id else {
-            return Ok(self.recorder.entry(Some(by), None, about));
+            return Ok(KeyRecord::of_nobody(by, about));
         };
         // The cached key may be that of a user who was erased since: then the record could not be attributed.
         self.vault.forget(user_id);
         let keys = self.vault.key(user_id).await?;
-        Ok(self.recorder.entry(Some(by), Some((user_id, &keys)), about))
-    }
-
-    async fn seal(&self, key: &ApiKey, digest: &[u8; 32]) -> Result<Vec<u8>, ledger::Error> {
-        let body = Body {
-            v: 1,
-            digest: hex::encode(digest),
-            key: key.clone(),
-        };
-        let plain = serde_json::to_vec(&body).map_err(|_| damaged(&key.id))?;
-        let mut nonce = [0; 12];
-        self.ids.fill(&mut nonce);
-        let keys = self.vault.key(SHARED).await?;
-        Ok(keys.seal(nonce, &aad(&key.id), &plain))
+        Ok(KeyRecord {
+            user: Some((user_id.clone(), keys)),
+            ..KeyRecord::of_nobody(by, about)
+        })
     }
 
     async fn open(&self, id: &str, version: u64, body: &[u8]) -> Result<Held, ledger::Error> {
         let keys = self.vault.key(SHARED).await?;
-        let plain = keys.open(&aad(id), body).map_err(|_| damaged(id))?;
+        let opened = document::open(&keys, &document_key(id), version, body);
+        let plain = opened.map_err(|_| damaged(id))?;
         let body: Body = serde_json::from_slice(&plain).map_err(|_| damaged(id))?;
         let digest = hex::decode(&body.digest).ok_or_else(|| damaged(id))?;
         Ok(Held {
@@ -245,9 +258,14 @@ pub(super) fn document_key(id: &str) -> DocumentKey {
     }
 }
 
-/// Returns the context that a body is sealed for, so that one cannot be passed off as another.
-fn aad(id: &str) -> Vec<u8> {
-    ["document", SHARED, API_KEYS, id].join("\0").into_bytes()
+/// The body of a key's document, before it is sealed.
+fn plain(key: &ApiKey, digest: &[u8; 32]) -> Result<Vec<u8>, ledger::Error> {
+    let body = Body {
+        v: 1,
+        digest: hex::encode(digest),
+        key: key.clone(),
+    };
+    serde_json::to_vec(&body).map_err(|_| damaged(&key.id))
 }
 
 fn damaged(id: &str) -> ledger::Error {

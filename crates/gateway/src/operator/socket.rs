@@ -14,6 +14,9 @@ use tokio::net::{UnixListener, UnixStream};
 /// The name of the socket in the data folder.
 pub const NAME: &str = "countersign.sock";
 
+/// Beginning and end of the name of a further server's socket; its process id stands between. Not longer than [`NAME`].
+const BESIDE: (&str, &str) = ("cs-", ".sock");
+
 /// The longest path that a socket can have on every system that we know; Linux has 107.
 pub const PATH_BYTES_MAX: usize = 103;
 
@@ -111,6 +114,22 @@ impl OperatorSocket {
         Ok(())
     }
 
+    /// Gives it a name of its own, beside the socket of another server of the folder. Commands look for it if that one is gone. Sockets
+    /// that killed servers have left under such names are removed.
+    pub fn announce_beside(&mut self) -> Result<(), SocketError> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        for other in beside(folder) {
+            let left = std::os::unix::net::UnixStream::connect(&other);
+            if left.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+                // What stays behind is recognised by that nobody answers.
+                let _ = remove(&other);
+            }
+        }
+        let (start, end) = BESIDE;
+        self.path = folder.join(format!("{start}{}{end}", std::process::id()));
+        self.announce()
+    }
+
     /// The next connection of the operator. Others are hung up on.
     pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
         loop {
@@ -129,6 +148,20 @@ impl OperatorSocket {
             }
         }
     }
+}
+
+/// Sockets of further servers of a folder; empty if the folder cannot be read.
+pub fn beside(folder: &Path) -> Vec<PathBuf> {
+    let (start, end) = BESIDE;
+    let is_one = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let pid = name.and_then(|name| name.strip_prefix(start)?.strip_suffix(end));
+        pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
+    found.sort();
+    found
 }
 
 /// True if an account has the rights of the operator.
@@ -207,10 +240,22 @@ mod tests {
         assert_eq!(metadata.ino(), socket.file.1);
 
         let mut second = OperatorSocket::make(folder.path()).unwrap();
-        second.announce().unwrap();
-        drop(socket);
-        assert!(path.exists(), "it is the second one's");
+        // Of a further server that was killed.
+        drop(std::os::unix::net::UnixListener::bind(folder.path().join("cs-1.sock")).unwrap());
+        second.announce_beside().unwrap();
+        let own = folder
+            .path()
+            .join(format!("cs-{}.sock", std::process::id()));
+        assert_eq!(beside(folder.path()), [own]);
+        assert_eq!(fs::symlink_metadata(&path).unwrap().ino(), socket.file.1);
         drop(second);
+        assert_eq!(beside(folder.path()), [""; 0].map(PathBuf::from));
+
+        let mut third = OperatorSocket::make(folder.path()).unwrap();
+        third.announce().unwrap();
+        drop(socket);
+        assert!(path.exists(), "it is the third one's");
+        drop(third);
         assert!(!path.exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

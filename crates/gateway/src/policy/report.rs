@@ -94,7 +94,7 @@ impl RuleReport {
             let of_calls: Vec<&LogRow> = of_calls.collect();
             let ids: Vec<SnapshotId> = of_calls.iter().map(|row| row.id.clone()).collect();
             for (row, leaf) in of_calls.into_iter().zip(store.leaves_of(&ids).await?) {
-                let record = leaf.and_then(|leaf| serde_json::from_slice::<Ruled>(&leaf).ok());
+                let record = leaf.and_then(|(_, leaf)| serde_json::from_slice::<Ruled>(&leaf).ok());
                 // Intents and approvals of a call have its id, and no answer.
                 let Some(record) = record.filter(|record| record.reply.is_some()) else {
                     continue;

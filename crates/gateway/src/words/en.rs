@@ -78,6 +78,7 @@ countersign::contract::messages! {
         LimitReached { calls, of } => "the rate limit of {calls} calls for {of} is reached",
         WaitForCalls => "wait; calls become available evenly over time",
         BudgetUsedUp { name } => "the budget {name} is used up",
+        BudgetNearlyUsedUp { name, left, limit } => "the budget {name} is nearly used up: {left} of {limit} left",
         FullAgain { at } => "it is full again at {at}",
         RaiseBudget => "the operator has to raise it in the policy",
 

@@ -77,6 +77,7 @@ countersign::contract::translation! {
         LimitReached { calls, of } => "{of} 的速率上限（{calls} 次调用）已用完",
         WaitForCalls => "请等待；可用次数随时间均匀恢复",
         BudgetUsedUp { name } => "预算 {name} 已用完",
+        BudgetNearlyUsedUp { name, left, limit } => "预算 {name} 即将用完：{limit} 中还剩 {left}",
         FullAgain { at } => "将于 {at} 恢复",
         RaiseBudget => "须由运维人员在策略中提高",
 

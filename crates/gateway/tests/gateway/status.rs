@@ -354,3 +354,62 @@ async fn attention_lists_what_a_person_has_to_settle() {
     assert_eq!(denied.await.0, 200);
     assert_eq!(attention(&ann).await, "");
 }
+
+/// N3: an operator sees the budgets of users and of agents that are spent or nearly spent; a user sees their own.
+#[tokio::test]
+async fn attention_lists_budgets_of_users_and_agents() {
+    let place = Place::new(Parts::new(), false).await;
+    let path = place.folder.path().join("policy.toml");
+    let agents = r#"
+[[budgets]]
+name = "each"
+scope = "agent"
+limit = "20.00"
+currency = "EUR"
+per = "1d"
+[[budgets.tools]]
+match = "notes.add"
+amount = "/text"
+"#;
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text + agents).unwrap();
+    for _ in 0..3 {
+        place.policy.reload(&place.parts.recorder()).await;
+    }
+    let ann = place.key(key_of(User, "ann"), &["notes:write"]).await;
+    let bob = place.key(key_of(User, "bob"), &["notes:write"]).await;
+    let shopper = NewKey {
+        user_id: Some("cid".to_owned()),
+        ..key_of(Agent, "shopper")
+    };
+    let shopper = place.key(shopper, &["notes:write"]).await;
+    let auditor = place.key(key_of(User, "auditor"), &["calls:read"]).await;
+    let attention = async |key: &str| {
+        let sent = place.server.send("GET", "/v1/attention", Some(key), None);
+        let (status, _, body) = sent.await;
+        assert_eq!(status, 200, "{body}");
+        let items = body["items"].as_array().unwrap().iter();
+        let lines = items.map(|item| {
+            let member = |name: &str| item[name].as_str().unwrap_or("-").to_owned();
+            let (kind, what) = (member("kind"), member("what"));
+            format!(
+                "{kind}: {what} ({}, {})",
+                member("user_id"),
+                member("agent")
+            )
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    place.spend(&bob, "1.00").await;
+    assert_eq!(attention(&auditor).await, "");
+    place.spend(&ann, "20.00").await;
+    place.spend(&shopper, "19.00").await;
+    assert_snapshot!(attention(&auditor).await, @r"
+    budget_used_up: the budget each is used up (ann, -)
+    budget_used_up: the budget mine is used up (ann, -)
+    budget_nearly_used_up: the budget each is nearly used up: 1.00 EUR of 20.00 EUR left (-, shopper)
+    budget_nearly_used_up: the budget mine is nearly used up: 1.00 EUR of 20.00 EUR left (cid, -)
+    ");
+    assert_snapshot!(attention(&ann).await, @"budget_used_up: the budget mine is used up (-, -)");
+    assert_eq!(attention(&bob).await, "");
+}

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use countersign::ledger::{
     Commit, CommitAnswer, DocumentRead, DocumentWrite, Entry, KeyChange, ShapeRead, SpendChange,
 };
+use countersign::scribe::FencedRecord;
 use deadpool_postgres::Pool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
@@ -53,6 +54,8 @@ struct Job {
     entry: Entry,
     /// True if a key or a document of the record's user is written.
     is_of_user: bool,
+    /// The record in the place of the entry's if the commit is fenced.
+    if_fenced: Option<FencedRecord>,
     /// Number of retries because a row vanished between two statements.
     tries: u32,
     answer: oneshot::Sender<Result<CommitAnswer, Failure>>,
@@ -78,14 +81,18 @@ impl Lanes {
 
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitAnswer, Failure> {
         let (answer, answered) = oneshot::channel();
+        let may_be_fenced = matches!(commit.key, Some(KeyChange::Settle { .. }));
+        let is_of_user = commit.writes_of(commit.record.user_id());
+        let (entry, if_fenced) = commit.record.seal_for_commit(may_be_fenced);
         let job = Job {
-            is_of_user: commit.writes_of(commit.record.user_id()),
+            is_of_user,
             key: commit.key,
             reads: commit.reads,
             shapes: commit.shapes,
             writes: commit.writes,
             spend: commit.spend,
-            entry: commit.record.seal(),
+            entry,
+            if_fenced,
             tries: 0,
             answer,
         };
@@ -106,6 +113,7 @@ impl Lanes {
             writes: Vec::new(),
             spend: None,
             entry,
+            if_fenced: None,
             is_of_user: false,
             tries: 0,
             answer,

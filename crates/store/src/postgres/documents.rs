@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use countersign::BoxFuture;
 use countersign::ledger::{
-    DocumentKey, Documents, Error, FoundDocument, IndexEntry, OpenDocument, OpenPlace, Scan,
-    StoredDocument,
+    DocumentKey, DocumentRow, Documents, Error, FoundDocument, IndexEntry, OpenDocument, OpenPlace,
+    Scan, StoredDocument,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -158,6 +158,36 @@ impl Documents for PostgresStore {
                 })
             });
             Ok(open.collect::<Result<_, Failure>>()?)
+        })
+    }
+
+    fn all_documents<'a>(
+        &'a self,
+        after: Option<&'a DocumentKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DocumentRow>, Error>> {
+        Box::pin(async move {
+            // No document has an empty id, so this is before all of them.
+            let [user_id, collection, id] =
+                after.map_or([""; 3], |key| [&*key.user_id, &*key.collection, &*key.id]);
+            let found = self
+                .read(
+                    "SELECT user_id, collection, id, version, body FROM document \
+                     WHERE (user_id, collection, id) > ($1, $2, $3) \
+                     ORDER BY user_id, collection, id LIMIT $4",
+                    &[&user_id, &collection, &id, &rows(limit)],
+                )
+                .await?;
+            let documents = found.iter().map(|row| DocumentRow {
+                key: DocumentKey {
+                    user_id: row.get("user_id"),
+                    collection: row.get("collection"),
+                    id: row.get("id"),
+                },
+                version: unsigned(row.get("version")),
+                body: row.get::<_, Option<Vec<u8>>>("body").map(Arc::from),
+            });
+            Ok(documents.collect())
         })
     }
 }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use countersign::BoxFuture;
 use countersign::ledger::{
-    Commit, DocumentKey, Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log,
-    LogQuery, LogRow, Sequencing, StoredRecord,
+    Commit, DocumentKey, Durability, Entry, Erased, Error, FoundLeaf, Head, Hold, Integration,
+    Leaf, Log, LogQuery, LogRow, Sequencing, StoredRecord,
 };
 use countersign::scribe::Draft;
 use countersign_contract::SnapshotId;
@@ -154,7 +154,7 @@ impl Log for PostgresStore {
     fn leaves_of<'a>(
         &'a self,
         ids: &'a [SnapshotId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<FoundLeaf>, Error>> {
         Box::pin(async move { Ok(self.leaves_of_records(ids).await?) })
     }
 

@@ -2,8 +2,8 @@
 
 use countersign::BoxFuture;
 use countersign::ledger::{
-    CommitAnswer, DocumentKey, DocumentRead, DocumentWrite, Documents, Error, FoundDocument,
-    IndexEntry, OpenDocument, OpenPlace, Scan, ShapeRead, StoredDocument,
+    CommitAnswer, DocumentKey, DocumentRead, DocumentRow, DocumentWrite, Documents, Error,
+    FoundDocument, IndexEntry, OpenDocument, OpenPlace, Scan, ShapeRead, StoredDocument,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Rows, params};
@@ -81,6 +81,15 @@ impl Documents for SqliteStore {
         let (collection, after) = (collection.to_owned(), after.clone());
         self.list(move |connection| open_documents(connection, &collection, &after, limit))
     }
+
+    fn all_documents<'a>(
+        &'a self,
+        after: Option<&'a DocumentKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DocumentRow>, Error>> {
+        let after = after.cloned();
+        self.list(move |connection| all_documents(connection, after.as_ref(), limit))
+    }
 }
 
 /// Counts open documents. The name `$open` is written out in the statement, so that the partial index of open
@@ -99,6 +108,36 @@ fn count_open(
     let limit = signed(u64::try_from(limit).unwrap_or(u64::MAX));
     let count = statement.query_row(params![collection, value, limit], |row| row.get(0))?;
     Ok(usize::try_from(unsigned(count)).unwrap_or(usize::MAX))
+}
+
+fn all_documents(
+    connection: &Connection,
+    after: Option<&DocumentKey>,
+    limit: usize,
+) -> Result<Vec<DocumentRow>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT user_id, collection, id, version, body FROM document
+         WHERE (user_id, collection, id) > (?1, ?2, ?3)
+         ORDER BY user_id, collection, id LIMIT ?4",
+    )?;
+    // No document has an empty id, so this is before all of them.
+    let [user_id, collection, id] =
+        after.map_or([""; 3], |key| [&*key.user_id, &*key.collection, &*key.id]);
+    let limit = signed(u64::try_from(limit).unwrap_or(u64::MAX));
+    let mut rows = statement.query(params![user_id, collection, id, limit])?;
+    let mut documents = Vec::new();
+    while let Some(row) = rows.next()? {
+        documents.push(DocumentRow {
+            key: DocumentKey {
+                user_id: row.get(0)?,
+                collection: row.get(1)?,
+                id: row.get(2)?,
+            },
+            version: unsigned(row.get(3)?),
+            body: row.get(4)?,
+        });
+    }
+    Ok(documents)
 }
 
 fn open_documents(

@@ -8,8 +8,8 @@ pub(super) mod records;
 
 use countersign::BoxFuture;
 use countersign::ledger::{
-    DocumentKey, Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log, LogQuery,
-    LogRow, Sequencing, StoredRecord,
+    DocumentKey, Durability, Entry, Erased, Error, FoundLeaf, Head, Hold, Integration, Leaf, Log,
+    LogQuery, LogRow, Sequencing, StoredRecord,
 };
 use countersign::scribe::Draft;
 use countersign_contract::SnapshotId;
@@ -138,7 +138,7 @@ impl Log for SqliteStore {
     fn leaves_of<'a>(
         &'a self,
         ids: &'a [SnapshotId],
-    ) -> BoxFuture<'a, Result<Vec<Option<Vec<u8>>>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<FoundLeaf>, Error>> {
         let ids = ids.to_vec();
         self.list(move |connection| records::leaves_of(connection, &ids))
     }

@@ -5,8 +5,10 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use countersign::ledger::{DocumentKey, DocumentWrite, Entry, Error};
+use countersign::state::document::Stamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
 
 use super::backup::{BackupError, BackupProgress, Mark, check_content, copy_told};
@@ -19,13 +21,37 @@ use super::writer::{Done, Session};
 use super::{SqliteStore, connection};
 
 /// Selection of the documents that are restored.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PutBack {
     /// Users whose documents stay as they are, because they were erased since the backup.
     pub without_users: HashSet<String>,
     /// True for collections that stay as they are.
     pub stays: fn(&str) -> bool,
+    /// The keys of the documents, and the records of what becomes of them.
+    pub seals: Arc<dyn Reseal>,
 }
+
+/// Seals documents of a backup for the versions that they get in the store. A store has no keys itself.
+pub trait Reseal: Send + Sync {
+    /// The write that puts a body, which the backup has in this version, in the place of a newer version; `None` if it
+    /// cannot be opened.
+    fn put_back(
+        &self,
+        key: &DocumentKey,
+        was: u64,
+        body: &[u8],
+        replaced: u64,
+    ) -> Option<DocumentWrite>;
+
+    /// The write that deletes a document of this version.
+    fn delete(&self, key: &DocumentKey, version: u64) -> DocumentWrite;
+
+    /// The record of these writes.
+    fn entry(&self, stamps: &[Stamp]) -> Entry;
+}
+
+/// Number of writes that one record names.
+const STAMPS_MAX: usize = 256;
 
 /// Counts of a restore.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,7 +60,7 @@ pub struct Restored {
     pub put_back: u64,
     /// Documents that were created after the backup and are now deleted.
     pub removed: u64,
-    /// Documents of the backup whose users were erased since.
+    /// Documents of the backup whose users were erased since, or that cannot be opened.
     pub left_out: u64,
 }
 
@@ -56,8 +82,11 @@ impl SqliteStore {
             (backup.to_owned(), self.options.clone(), Sealed::from(entry));
         let put_back = self.writer.run(move |session| {
             let from = connection::reader(&backup, &options)?;
-            let restored = put_back(session, &from, &plan)?;
+            let (restored, stamps) = put_back(session, &from, &plan)?;
             keep(session, &sealed)?;
+            for stamps in stamps.chunks(STAMPS_MAX) {
+                keep(session, &Sealed::from(plan.seals.entry(stamps)))?;
+            }
             Ok(Done::Kept(restored))
         });
         Ok(put_back.await?)
@@ -118,11 +147,11 @@ fn put_back(
     session: &mut Session<'_>,
     from: &Connection,
     plan: &PutBack,
-) -> Result<Restored, Failure> {
+) -> Result<(Restored, Vec<Stamp>), Failure> {
     let connection = session.connection;
-    let mut restored = Restored::default();
+    let (mut restored, mut stamps) = (Restored::default(), Vec::new());
     let mut rows = from.prepare(
-        "SELECT user_id, collection, id, body, entries FROM document WHERE body IS NOT NULL",
+        "SELECT user_id, collection, id, body, entries, version FROM document WHERE body IS NOT NULL",
     )?;
     let mut rows = rows.query([])?;
     while let Some(row) = rows.next()? {
@@ -139,18 +168,21 @@ fn put_back(
         if now.body.as_ref() == Some(&body) && now.entries == entries {
             continue;
         }
+        let was = unsigned(row.get(5)?);
+        let Some(write) = plan.seals.put_back(&key, was, &body, now.version) else {
+            restored.left_out += 1;
+            continue;
+        };
         let write = DocumentWrite {
-            key,
-            version: now.version,
-            body: Some(body),
             entries: decoded(&entries)?,
-            tracked: true,
+            ..write
         };
         documents::write(connection, &write)?;
+        stamps.push(Stamp::of(&write));
         restored.put_back += 1;
     }
-    remove_newer(connection, from, plan, &mut restored)?;
-    Ok(restored)
+    remove_newer(connection, from, plan, &mut restored, &mut stamps)?;
+    Ok((restored, stamps))
 }
 
 /// Deletes the documents that the backup does not have. Their versions stay, and rise.
@@ -159,6 +191,7 @@ fn remove_newer(
     from: &Connection,
     plan: &PutBack,
     restored: &mut Restored,
+    stamps: &mut Vec<Stamp>,
 ) -> Result<(), Failure> {
     let mut rows = connection
         .prepare("SELECT user_id, collection, id, version FROM document WHERE body IS NOT NULL")?;
@@ -174,14 +207,9 @@ fn remove_newer(
         newer.push((key, unsigned(row.get(3)?)));
     }
     for (key, version) in newer {
-        let write = DocumentWrite {
-            key,
-            version,
-            body: None,
-            entries: Vec::new(),
-            tracked: true,
-        };
+        let write = plan.seals.delete(&key, version);
         documents::write(connection, &write)?;
+        stamps.push(Stamp::of(&write));
         restored.removed += 1;
     }
     Ok(())

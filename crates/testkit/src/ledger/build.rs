@@ -280,6 +280,7 @@ pub fn with_write(commit: Commit, write: DocumentWrite) -> Commit {
 /// A write, or a delete, in a tracked collection.
 pub fn write(key: &DocumentKey, version: u64, body: Option<&str>) -> DocumentWrite {
     DocumentWrite {
+        pseudonym: String::new(),
         key: key.clone(),
         version,
         body: body.map(|body| body.as_bytes().to_vec()),

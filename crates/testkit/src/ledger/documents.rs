@@ -1,7 +1,8 @@
 //! Documents, their versions, and the shapes of their collections.
 
 use countersign::ledger::{
-    CommitAnswer, DocumentKey, DocumentWrite, Error, IndexEntry, OpenPlace, Store, StoredDocument,
+    CommitAnswer, DocumentKey, DocumentRow, DocumentWrite, Error, IndexEntry, OpenPlace, Store,
+    StoredDocument,
 };
 use jiff::Timestamp;
 
@@ -378,6 +379,48 @@ pub(super) async fn what_is_open_is_counted_for_all_users(fresh: &Fresh) -> Chec
     put(store, "ev_5", &key("u_2"), 1, None).await?;
     assert_eq!(count("cart", 0, 10).await?, 1);
     assert_eq!(list(&start, 10).await?.len(), 1);
+    Ok(())
+}
+
+/// For comparing them with the log: of all users and collections, page by page, the deleted ones too.
+pub(super) async fn all_documents_are_listed(fresh: &Fresh) -> Checked {
+    let store = &*fresh.store;
+    let mut expected = Vec::new();
+    let owners = [
+        ("", "cart"),
+        ("u_1", "cart"),
+        ("u_1", "order"),
+        ("u_2", "cart"),
+    ];
+    for (n, (user_id, collection)) in owners.into_iter().enumerate() {
+        let key = DocumentKey {
+            user_id: user_id.to_owned(),
+            ..document(collection, "c")
+        };
+        let unit = with_write(commit(&format!("ev_{n}")), write(&key, 0, Some("x")));
+        assert_eq!(store.commit(unit).await?, CommitAnswer::Committed);
+        let body = Some(b"x"[..].into());
+        expected.push(DocumentRow {
+            key,
+            version: 1,
+            body,
+        });
+    }
+    if let Some(last) = expected.last_mut() {
+        let unit = with_write(commit("ev_deleted"), write(&last.key, 1, None));
+        assert_eq!(store.commit(unit).await?, CommitAnswer::Committed);
+        (last.version, last.body) = (2, None);
+    }
+    let mut found = Vec::new();
+    loop {
+        let after = found.last().map(|row: &DocumentRow| row.key.clone());
+        let page = store.all_documents(after.as_ref(), 3).await?;
+        if page.is_empty() {
+            break;
+        }
+        found.extend(page);
+    }
+    assert_eq!(found, expected);
     Ok(())
 }
 

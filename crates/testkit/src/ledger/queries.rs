@@ -66,13 +66,13 @@ pub(super) async fn records_are_found_by_every_column(fresh: &Fresh) -> Checked 
         let expected: Vec<_> = expected.map(row).collect();
         assert_eq!(store.records(&query).await?, expected, "{query:?}");
     }
-    // Their leaves at once, in any order, in the tree or not yet.
+    // Their rows and leaves at once, in any order, in the tree or not yet.
     let mut wanted: Vec<_> = entries.iter().rev().map(|entry| entry.id.clone()).collect();
     wanted.insert(1, record_id("ev_none"));
     let mut leaves: Vec<_> = entries
         .iter()
         .rev()
-        .map(|it| Some(it.leaf.clone()))
+        .map(|it| Some((row(it), it.leaf.clone())))
         .collect();
     leaves.insert(1, None);
     assert_eq!(store.leaves_of(&wanted).await?, leaves);

@@ -120,6 +120,19 @@ mod tests {
         );
     }
 
+    /// B7: a changed name is marked at the name, and prose before a fence as prose.
+    #[test]
+    fn names_and_prose_are_marked_where_they_stand() {
+        let shown = explained("Sure, here:\n```json\n{\"City\": \"Rome\"}\n```", false);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[1].starts_with("^^^^^^^^^^^ PROSE_SKIPPED"), "{shown}");
+        assert!(lines[3].starts_with("^^^^^^^ FENCE_STRIPPED"), "{shown}");
+        assert!(
+            lines[5].starts_with("  ^^^^ KEY_FOLDED /city → \"city\""),
+            "{shown}"
+        );
+    }
+
     #[test]
     fn colours_follow_the_severity_and_can_be_switched_off() {
         let raw = "{\"days\": \"three\"}";

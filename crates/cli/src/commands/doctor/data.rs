@@ -165,13 +165,22 @@ fn log(place: &Place) -> Result<Found, Failure> {
     const VERIFY: &str = "run `countersign verify --all`, and restore a backup if it finds faults";
     // In this order: the tree of a server grows meanwhile, and never shrinks.
     let note = place.folder.read(CHECKPOINT)?;
-    let head = place
+    let store = place.store();
+    let (in_store, head) = place
         .runtime
-        .block_on(place.store().head())
+        .block_on(async { Ok((store.checkpoint().await?, store.head().await?)) })
         .map_err(store_failed)?;
     let records = usize::try_from(head.size).unwrap_or(usize::MAX);
     let records = counted(records, "record", "records");
+    // One server of several signs, and keeps the newest checkpoint in its own folder.
+    let in_store = in_store.and_then(|note| Checkpoint::open(&note, &place.log_key).ok());
+    let in_store = in_store.map_or(0, |signed| signed.size);
     let Some(note) = note else {
+        if in_store > 0 {
+            return Ok(Found::ok(format!(
+                "{records}, {in_store} signed by another server of this store; this folder has no checkpoint to compare with"
+            )));
+        }
         let found = format!("{records}, no signed checkpoint");
         let advice = "start the server, or make a call: both sign the log";
         return Ok(if head.size == 0 {
@@ -184,7 +193,12 @@ fn log(place: &Place) -> Result<Found, Failure> {
     let key = keys::log(&place.folder)?;
     let key = key.map_or_else(|| place.log_key.clone(), |key| key.verifying_key());
     let signed = Checkpoint::open(&note, &key)?;
-    let found = format!("{records}, {} signed", signed.size);
+    let found = if in_store > signed.size && in_store <= head.size {
+        let here = signed.size;
+        format!("{records}, {in_store} signed; the checkpoint in this folder is of {here}")
+    } else {
+        format!("{records}, {} signed", signed.size)
+    };
     Ok(if signed.size > head.size {
         Found::wrong(format!("{found}: records are missing"), VERIFY)
     } else if signed.size == head.size && signed.root != head.root {

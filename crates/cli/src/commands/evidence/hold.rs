@@ -1,7 +1,8 @@
 //! `countersign evidence hold`, `release`, `holds` and `erase`: longer retention, and erasure.
 
-use countersign::archive::Coverage;
+use countersign::archive::{self, Coverage};
 use countersign::contract::SnapshotId;
+use countersign::ledger;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::operations::Operation;
 use crate::place::{Place, archive_failed};
-use crate::table::Table;
+use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
 /// Hold the data of a user or a record: it is neither deleted nor erased
@@ -218,6 +219,45 @@ impl Operation for Holds {
     }
 }
 
+/// Maximum number of holds that are searched for those of a user.
+const HOLDS_MAX: usize = 10_000;
+
+impl Erase {
+    /// Builds the failure of an erasure. Under a hold it names every hold of the user by the id that releases it.
+    fn refused(&self, place: &Place, error: archive::Error) -> Failure {
+        let is_held = matches!(
+            error,
+            archive::Error::Store(ledger::Error::UnderHold { .. })
+        );
+        let failure = archive_failed(error);
+        if !is_held {
+            return failure;
+        }
+        let archive = place.archive();
+        let holds = place.runtime.block_on(archive.holds(HOLDS_MAX));
+        let holds = holds.unwrap_or_default().into_iter();
+        let mut named: Vec<(String, String)> = Vec::new();
+        for hold in holds.filter(|hold| hold.user_id == self.user) {
+            let record = hold.record.map(|record| record.to_string());
+            let id = hold.of.or(record).unwrap_or(hold.user_id);
+            // The hold of an order has one entry for each record of its case.
+            if !named.iter().any(|(known, _)| *known == id) {
+                named.push((id, hold.reason));
+            }
+        }
+        let Some((first, _)) = named.first().cloned() else {
+            return failure;
+        };
+        let lines = named.into_iter();
+        let lines =
+            lines.map(|(id, reason)| format!("hold on {}: {}", visible(&id), visible(&reason)));
+        failure.lines(lines.collect()).hint(format!(
+            "when it is no longer needed, `countersign evidence release {} --reason TEXT` releases a hold",
+            visible(&first)
+        ))
+    }
+}
+
 impl Operation for Erase {
     const NAME: &'static str = "evidence.erase";
 
@@ -225,7 +265,8 @@ impl Operation for Erase {
         let mut journal = Journal::start(place)?;
         let (archive, by) = (place.archive(), &place.by);
         let erasure = archive.erase(&self.user, by, &self.reason);
-        let erasure = place.runtime.block_on(erasure).map_err(archive_failed)?;
+        let erasure = place.runtime.block_on(erasure);
+        let erasure = erasure.map_err(|error| self.refused(place, error))?;
         journal.sign(place)?;
         let (erased, forgotten) = (erasure.erased, erasure.belongings);
         if erasure.record.is_none() && forgotten == 0 {

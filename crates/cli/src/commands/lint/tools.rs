@@ -60,10 +60,21 @@ fn guesses(loaded: &Loaded, findings: &mut Findings) {
                 tool.name
             );
             let mut mistake = loaded.mistake(&format!("{key}.guessed"), message);
-            mistake.expected = Some(format!("a [[tool]] entry of this name that sets {name}"));
+            let value = match (name.as_str(), tool.effect) {
+                ("effect", Some(effect)) => format!("{:?}", effect.as_str()),
+                _ => "…".to_owned(),
+            };
+            mistake.expected = Some(confirming(&tool.name, name, &value));
             findings.warn(mistake);
         }
     }
+}
+
+/// Names the lines that confirm a setting of a tool, to be copied.
+fn confirming(tool: impl std::fmt::Display, setting: &str, value: &str) -> String {
+    format!(
+        "three lines in your own file, with the right value: `[[tool]]`, `name = \"{tool}\"`, `{setting} = {value}`"
+    )
 }
 
 /// Warns about answers that cannot be checked against their declared schema.
@@ -183,10 +194,8 @@ fn server(loaded: &Loaded, upstream: &Upstream, key: &str, findings: &mut Findin
             guessed.join(", ")
         );
         let mut mistake = loaded.mistake(&format!("{key}.name"), message);
-        mistake.expected = Some(format!(
-            "[[tool]] entries such as {}X with effect = \"read\"",
-            upstream.prefix()
-        ));
+        let first = guessed.first().map_or("", String::as_str);
+        mistake.expected = Some(confirming(first, "effect", "\"read\""));
         findings.warn(mistake);
     }
 }

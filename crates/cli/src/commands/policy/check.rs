@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use countersign::contract::ToolSpec;
 use countersign_config::Loaded;
-use countersign_gateway::policy::{Policy, Review, ReviewedTool};
+use countersign_gateway::policy::{Policy, Review, ReviewedLimit, ReviewedTool};
 
 use crate::answer::write_json;
 use crate::catalog;
@@ -56,10 +56,14 @@ pub(crate) fn check(
     Ok(Exit::Ok)
 }
 
-fn tables(review: &Review) -> [Table; 5] {
+fn tables(review: &Review) -> [Table; 7] {
     let mut tools = Table::new(["TOOL", "EFFECT", "CONFIRMED", "AGENTS", "NEEDS"]);
     for tool in &review.tools {
-        let confirmed = if tool.confirmed { "yes" } else { "-" };
+        let confirmed = match (tool.confirmed, tool.four_eyes) {
+            (true, true) => "by two people",
+            (true, false) => "yes",
+            (false, _) => "-",
+        };
         let agents = agents_of(tool, review);
         tools.row([&tool.name, tool.effect, confirmed, &agents, &needs(tool)]);
     }
@@ -95,7 +99,65 @@ fn tables(review: &Review) -> [Table; 5] {
             &named(&scope.enough_for),
         ]);
     }
-    [tools, rules, conditions, agents, scopes]
+    let [limits, budgets] = counted_tables(review);
+    [tools, rules, conditions, agents, scopes, limits, budgets]
+}
+
+/// Tables of the limits on calls and of the budgets, each with the tools that it counts.
+fn counted_tables(review: &Review) -> [Table; 2] {
+    let mut limits = Table::new(["LIMIT FOR", "CALLS", "WHEN", "TOOLS"]);
+    for limit in &review.limits {
+        let calls = format!("{} per {}", limit.calls, limit.per);
+        let when = limit.when.as_deref().unwrap_or("always");
+        let tools = match &limit.pattern {
+            Some(_) => named(&limit.tools),
+            None => "all together".to_owned(),
+        };
+        limits.row([owner(limit), &calls, when, &tools]);
+    }
+    if let Some(breaker) = &review.breaker {
+        let calls = format!("{} identical per {}", breaker.identical, breaker.per);
+        let tools = if breaker.except.is_empty() {
+            "each".to_owned()
+        } else {
+            format!("each, except {}", named(&breaker.except))
+        };
+        limits.row(["each session", &calls, "always", &tools]);
+    }
+    let mut budgets = Table::new(["BUDGET", "FOR", "AMOUNT", "WHEN", "TOOLS"]);
+    for budget in &review.budgets {
+        let whose = match budget.scope {
+            "user" => "each user",
+            "agent" => "each agent",
+            "session" => "each session",
+            _ => "all callers together",
+        };
+        let mut amount = format!("{} {}", budget.limit, budget.currency);
+        match &budget.per {
+            Some(per) => amount = format!("{amount} per {per}"),
+            None => amount.push_str(", once"),
+        }
+        for spender in &budget.spenders {
+            let when = spender.when.as_deref().unwrap_or("always");
+            let mut tools = named(&spender.tools);
+            if spender.refund {
+                tools.push_str(" (refund)");
+            }
+            budgets.row([&budget.name, whose, &amount, when, &tools]);
+        }
+    }
+    [limits, budgets]
+}
+
+/// Callers that share a limit.
+fn owner(limit: &ReviewedLimit) -> &'static str {
+    match limit.of {
+        "agent" => "each agent",
+        "session" => "each session",
+        "together" => "all callers together",
+        // Over all tools (`user`) or over some (`each_user`).
+        _ => "each user",
+    }
 }
 
 /// `tools:call and (notes:write or admin)`.

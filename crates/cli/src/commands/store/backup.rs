@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::counted;
 use crate::answer::write_json;
-use crate::backup::{self, Made};
+use crate::backup::{self, Made, Writer};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -66,6 +66,10 @@ impl Operation for Backup {
             &place.folder,
             &self.file,
             self.with_keys,
+            match place.served {
+                Some(_) => Writer::Server,
+                None => Writer::Command,
+            },
             &mut show,
         ));
         bar.finish_and_clear();

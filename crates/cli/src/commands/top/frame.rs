@@ -1,7 +1,9 @@
 //! The lines of one look at a server.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::{Call, Snapshot};
-use crate::paint::Paint;
+use crate::paint::{Paint, Tone};
 use crate::table::{Table, fit, visible};
 use crate::terminal::Terminal;
 
@@ -20,8 +22,8 @@ pub(super) fn lines(
 ) -> Vec<String> {
     let paint = terminal.paint();
     let columns = terminal.columns().unwrap_or(COLUMNS_USUAL);
-    let mut lines = vec![title(snapshot, server, keys, columns)];
-    lines.push(counts(snapshot, paint));
+    let mut lines = flow(&title(snapshot, server, keys), columns, paint);
+    lines.extend(flow(&counts(snapshot), columns, paint));
     for problem in &snapshot.problems {
         let problem = fit(&format!("problem: {}", visible(problem)), columns);
         lines.push(paint.labelled(&problem));
@@ -77,41 +79,64 @@ fn split(table: Table, paint: Paint, columns: usize) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn title(snapshot: &Snapshot, server: Option<&str>, keys: &str, columns: usize) -> String {
-    let mut parts = vec!["countersign".to_owned()];
-    parts.extend(server.map(str::to_owned));
-    parts.push(match snapshot.up_seconds {
-        Some(seconds) => format!("up {}", up(seconds)),
-        None => "no server runs".to_owned(),
-    });
-    parts.push(snapshot.at.split('.').next().unwrap_or_default().to_owned() + "Z");
-    if !keys.is_empty() {
-        parts.push(keys.to_owned());
+/// A piece of a line, with its meaning if it has one.
+type Part = (String, Option<Tone>);
+
+/// Puts pieces beside each other, as many as fit on a line. A piece that is wider than the terminal is cut.
+fn flow(parts: &[Part], columns: usize, paint: Paint) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    for (text, tone) in parts {
+        let text = fit(text, columns);
+        let width = text.width();
+        let shown = tone.map_or_else(|| text.clone(), |tone| paint.tone(tone, &text));
+        match lines.last_mut() {
+            Some(line) if used + 2 + width <= columns => {
+                line.push_str("  ");
+                line.push_str(&shown);
+                used += 2 + width;
+            }
+            Some(_) | None => {
+                lines.push(shown);
+                used = width;
+            }
+        }
     }
-    fit(&parts.join("  "), columns)
+    lines
 }
 
-fn counts(snapshot: &Snapshot, paint: Paint) -> String {
+fn title(snapshot: &Snapshot, server: Option<&str>, keys: &str) -> Vec<Part> {
+    let up = match snapshot.up_seconds {
+        Some(seconds) => format!("up {}", up(seconds)),
+        None => "no server runs".to_owned(),
+    };
+    let at = snapshot.at.split('.').next().unwrap_or_default();
+    let parts = ["countersign", server.unwrap_or_default(), &up];
+    let parts = parts.map(str::to_owned).into_iter();
+    let parts = parts.chain([format!("{at}Z"), keys.to_owned()]);
+    let parts = parts.filter(|part| !part.is_empty());
+    parts.map(|part| (part, None)).collect()
+}
+
+fn counts(snapshot: &Snapshot) -> Vec<Part> {
+    let counted = |what: &str, count: u64, tone: Tone| {
+        let tone = (count > 0).then_some(tone);
+        (format!("{what} {count}"), tone)
+    };
+    let plain = |what: &str, count: u64| (format!("{what} {count}"), None);
     let errors = snapshot.errors_last_minute;
-    let errors_text = format!("errors/min {errors}");
-    let mut parts = vec![format!("calls/min {}", snapshot.calls_last_minute)];
-    parts.push(if errors > 0 {
-        paint.bad(&errors_text)
-    } else {
-        errors_text
-    });
-    let running = snapshot.running.map(|count| format!("running {count}"));
-    parts.extend(running);
-    if let Some(count) = snapshot.in_doubt {
-        let text = format!("in doubt {count}");
-        parts.push(if count > 0 { paint.bad(&text) } else { text });
-    }
-    if let Some(count) = snapshot.approvals_open {
-        let text = format!("approvals waiting {count}");
-        parts.push(if count > 0 { paint.warn(&text) } else { text });
-    }
-    parts.extend(snapshot.unsigned.map(|count| format!("unsigned {count}")));
-    parts.join("  ")
+    let mut parts = vec![
+        plain("calls/min", snapshot.calls_last_minute),
+        counted("errors/min", errors, Tone::Bad),
+    ];
+    let running = snapshot.running.map(|count| plain("running", count as u64));
+    let doubts = snapshot.in_doubt;
+    let doubts = doubts.map(|count| counted("in doubt", count, Tone::Bad));
+    let waiting = snapshot.approvals_open;
+    let waiting = waiting.map(|count| counted("approvals waiting", count as u64, Tone::Warn));
+    let unsigned = snapshot.unsigned.map(|count| plain("unsigned", count));
+    parts.extend([running, doubts, waiting, unsigned].into_iter().flatten());
+    parts
 }
 
 /// A duration as people read it.
@@ -135,6 +160,23 @@ fn up(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Pieces go on in the next line where there is no room; colours take none.
+    #[test]
+    fn pieces_flow() {
+        let parts = [
+            ("calls 7".to_owned(), None),
+            ("errors 1".to_owned(), Some(Tone::Bad)),
+            ("running 0".to_owned(), None),
+        ];
+        let off = Paint::new(false);
+        assert_eq!(flow(&parts, 80, off), ["calls 7  errors 1  running 0"]);
+        assert_eq!(flow(&parts, 17, off), ["calls 7  errors 1", "running 0"]);
+        assert_eq!(flow(&parts, 8, off).len(), 3);
+        assert_eq!(flow(&parts[..1], 4, off), ["cal…"]);
+        let on = flow(&parts, 17, Paint::new(true));
+        assert_eq!(on[0], "calls 7  \u{1b}[1;31merrors 1\u{1b}[0m");
+    }
 
     #[test]
     fn durations_are_short() {

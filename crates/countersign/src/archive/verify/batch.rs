@@ -7,6 +7,7 @@ use countersign_contract::evidence::LeafError;
 use countersign_evidence::tile::{TileId, TileWriter, WIDTH};
 use countersign_evidence::tree::{Hash, leaf_hash};
 
+use super::earlier::{self, Begun};
 use super::{Depth, Fault, Finding, Found};
 use crate::ledger::Leaf;
 
@@ -16,6 +17,8 @@ pub(super) struct Batch {
     /// Sizes at which the root is needed, in rising order.
     pub(super) splits: Vec<u64>,
     pub(super) depth: Depth,
+    /// True if records that begin a log are read at every depth.
+    pub(super) seeks_beginnings: bool,
 }
 
 pub(super) struct Hashed {
@@ -23,6 +26,7 @@ pub(super) struct Hashed {
     pub(super) roots: Vec<(u64, Hash)>,
     pub(super) tiles: Vec<(TileId, Vec<u8>)>,
     pub(super) records: Vec<ReadRecord>,
+    pub(super) begun: Vec<Begun>,
     pub(super) findings: Vec<Finding>,
 }
 
@@ -56,11 +60,19 @@ impl Batch {
             roots,
             tiles,
             records: Vec::new(),
+            begun: Vec::new(),
             findings: Vec::new(),
         };
         match self.depth {
+            Depth::Tree if self.seeks_beginnings => {
+                let records = self.leaves.into_iter().filter_map(beginning);
+                done.begun = earlier::begun(&records.collect::<Vec<_>>());
+            }
             Depth::Tree => {}
-            Depth::Records => done.read(self.leaves),
+            Depth::Records => {
+                done.read(self.leaves);
+                done.begun = earlier::begun(&done.records);
+            }
         }
         done
     }
@@ -83,6 +95,18 @@ impl Hashed {
             }
         }
     }
+}
+
+/// Reads a leaf that may begin a log; `None` for all others.
+fn beginning(Leaf { index, bytes }: Leaf) -> Option<ReadRecord> {
+    let text = str::from_utf8(&bytes).ok();
+    text.filter(|text| text.contains(earlier::LOG_BEGUN))?;
+    let record = read(&bytes).ok()?;
+    Some(ReadRecord {
+        index,
+        leaf: bytes,
+        record,
+    })
 }
 
 /// Reads the record of a leaf.

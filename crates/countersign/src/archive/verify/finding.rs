@@ -185,6 +185,15 @@ pub enum Fault {
     /// A hold was placed and never lifted, and is not there. Usually it was deleted from the store.
     #[error("the hold that it places is gone, and was not lifted")]
     HoldMissing,
+    /// A document that its call wrote is older than the record says. Usually an old row was put back.
+    #[error("a document that it wrote is there in an older version")]
+    DocumentPutBack,
+    /// A document that its call wrote is gone, and no record removes it. Usually the row was deleted from the store.
+    #[error("a document that it wrote is gone, and nothing has removed it")]
+    DocumentMissing,
+    /// A document that its call wrote has another content. Usually an older body was put under the newer version.
+    #[error("a document that it wrote has another content")]
+    DocumentChanged,
     /// The payload is gone although its retention is not over and its user was not erased. Usually it was deleted
     /// from the store.
     #[error("its payload is gone, and was to be kept until {until:.0}")]
@@ -234,6 +243,26 @@ pub enum Fault {
         /// The difference.
         what: &'static str,
     },
+    /// A kept checkpoint is of an earlier log, and that log's records are not those that stand here.
+    /// Usually two copies of that log's store were both written to.
+    #[error(
+        "the checkpoint that was kept is of an earlier log, and its {size} records are not those that this log names: the earlier log has two histories"
+    )]
+    EarlierForked {
+        /// Number of records under the kept checkpoint.
+        size: u64,
+    },
+    /// A kept checkpoint is of an earlier log, and is of more records than this log knows of.
+    /// Usually more was lost than the restore could know, or the earlier log went on elsewhere.
+    #[error(
+        "the checkpoint that was kept is of an earlier log and of {held} records, and this log knows of {stated}: more records are lost than it says, or the earlier log went on elsewhere"
+    )]
+    EarlierLonger {
+        /// Number of records under the kept checkpoint.
+        held: u64,
+        /// Number of records of the earlier log that this one names.
+        stated: u64,
+    },
 }
 
 impl Fault {
@@ -265,6 +294,9 @@ impl Fault {
             Self::ClaimDiffers => "claim_differs",
             Self::Undone { .. } => "undone",
             Self::HoldMissing => "hold_missing",
+            Self::DocumentPutBack => "document_put_back",
+            Self::DocumentMissing => "document_missing",
+            Self::DocumentChanged => "document_changed",
             Self::PayloadMissing { .. } => "payload_missing",
             Self::PayloadDiffers { .. } => "payload_differs",
             Self::LinkMissing { .. } => "link_missing",
@@ -272,6 +304,8 @@ impl Fault {
             Self::LinkLater { .. } => "link_later",
             Self::Freshness { fault, .. } => fault.code(),
             Self::EarlierLog { .. } => "earlier_log",
+            Self::EarlierForked { .. } => "earlier_forked",
+            Self::EarlierLonger { .. } => "earlier_longer",
         }
     }
 
@@ -283,6 +317,7 @@ impl Fault {
             | Self::RootDiffers { whose, .. }
             | Self::NotShown { whose, .. } => Some(*whose),
             Self::NeverSigned | Self::Replayed { .. } => Some(Whose::Signed),
+            Self::EarlierForked { .. } | Self::EarlierLonger { .. } => Some(Whose::Held),
             Self::Copy { .. }
             | Self::EdgeDiffers { .. }
             | Self::LeafMissing { .. }
@@ -302,6 +337,9 @@ impl Fault {
             | Self::ClaimDiffers
             | Self::Undone { .. }
             | Self::HoldMissing
+            | Self::DocumentPutBack
+            | Self::DocumentMissing
+            | Self::DocumentChanged
             | Self::PayloadMissing { .. }
             | Self::PayloadDiffers { .. }
             | Self::LinkMissing { .. }

@@ -26,10 +26,16 @@ impl Marks {
         }
         for (whose, note) in [(Whose::Signed, signed.as_deref()), (Whose::Held, kept)] {
             let Some(note) = note else { continue };
+            let opened = Checkpoint::open(note, &archive.key);
+            if let (Whose::Held, Err(error)) = (whose, &opened) {
+                // It may be of a log that this one continues; that is known at the end.
+                found.held_elsewhere = Some((note.to_owned(), error.clone()));
+                continue;
+            }
             if Note::parse(note).is_ok_and(|note| note.signatures_of_others(&archive.key) > 0) {
                 found.not_checked.insert(NotChecked::FurtherSignatures);
             }
-            match Checkpoint::open(note, &archive.key) {
+            match opened {
                 Err(error) => found.add(None, None, Fault::Checkpoint { whose, error }),
                 Ok(checkpoint) if checkpoint.size > head.size => {
                     let fault = Fault::Shorter {

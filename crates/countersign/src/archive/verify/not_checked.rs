@@ -16,6 +16,8 @@ pub enum NotChecked {
     Rewriting,
     /// Rollback of the whole folder: the kept checkpoint is stored beside the log.
     Rollback,
+    /// A kept checkpoint of an earlier log: records under it are lost.
+    HeldEarlier,
     /// Signatures of others under the checkpoints, such as witnesses.
     FurtherSignatures,
     /// Freshness of linked answers: their records do not claim it (version 1 never does).
@@ -32,11 +34,12 @@ pub enum NotChecked {
 
 impl NotChecked {
     /// Everything that can be left unchecked.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Records,
         Self::EarlierRun,
         Self::Rewriting,
         Self::Rollback,
+        Self::HeldEarlier,
         Self::FurtherSignatures,
         Self::Freshness,
         Self::SealedPayloads,
@@ -52,6 +55,7 @@ impl NotChecked {
             Self::EarlierRun => "earlier_run",
             Self::Rewriting => "rewriting",
             Self::Rollback => "rollback",
+            Self::HeldEarlier => "held_earlier",
             Self::FurtherSignatures => "further_signatures",
             Self::Freshness => "freshness",
             Self::SealedPayloads => "sealed_payloads",
@@ -73,6 +77,9 @@ impl NotChecked {
                 "whether the whole folder was rolled back: give a checkpoint that was kept elsewhere \
                  with --held"
             }
+            Self::HeldEarlier => {
+                "the kept checkpoint: it is of an earlier log, and some of the records under it are lost"
+            }
             Self::FurtherSignatures => "signatures of others under the checkpoints",
             Self::Freshness => "freshness of linked answers whose record makes no claim about it",
             Self::SealedPayloads => "what is in the payloads: only their digest was compared",
@@ -80,9 +87,7 @@ impl NotChecked {
             Self::Owners => {
                 "the user of some records: erased, or the master key does not open the user's key"
             }
-            Self::State => {
-                "the store outside of the log: documents, claims, API keys, approvals, budgets"
-            }
+            Self::State => "the rest of the store: budgets, and documents that no record names",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! State that the log can be compared with: the claims of calls that are settled, the holds, and API keys. A row that was
+//! State that the log can be compared with: the claims of calls that are settled, the holds, API keys and documents. A row that was
 //! deleted, or put back as it was before, is named by the record that says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::batch::{self, ReadRecord};
+use super::documents::Documents;
 use super::{Fault, Finding};
 use crate::archive::Archive;
 use crate::ledger::{Error, HeldState, KeyDigest, LogQuery, Scope, StoredRecord};
@@ -36,6 +37,7 @@ pub(super) struct State {
     first_disposal: Option<Timestamp>,
     /// Holds that were placed and lifted, in the order of the log.
     holds: Vec<HoldAct>,
+    documents: Documents,
     /// Ids of the acts that were noted.
     known: BTreeSet<Arc<str>>,
 }
@@ -60,6 +62,7 @@ impl State {
         stored: &StoredRecord,
     ) -> Result<(), Error> {
         let record = &read.record;
+        self.documents.note(read, &stored.row.user_id);
         let at = record.at.parse().unwrap_or(Timestamp::MIN);
         if record.kind == RecordKind::Config {
             self.note_act(read, at);
@@ -133,6 +136,7 @@ impl State {
             (ours, theirs) => ours.or(theirs),
         };
         self.holds.extend(more.holds);
+        self.documents.add(more.documents);
         self.known.extend(more.known);
     }
 
@@ -190,6 +194,7 @@ impl State {
             faults.extend(claims);
         }
         faults.extend(self.undone);
+        faults.extend(self.documents.faults(archive).await?);
         Ok(faults)
     }
 

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::{Document, Inner, MemoryStore};
 use crate::BoxFuture;
 use crate::ledger::{
-    Commit, CommitAnswer, DocumentKey, DocumentWrite, Documents, Error, FoundDocument, IndexEntry,
-    OPEN_INDEX, OpenDocument, OpenPlace, Scan, StoredDocument,
+    Commit, CommitAnswer, DocumentKey, DocumentRow, DocumentWrite, Documents, Error, FoundDocument,
+    IndexEntry, OPEN_INDEX, OpenDocument, OpenPlace, Scan, StoredDocument,
 };
 
 impl Documents for MemoryStore {
@@ -106,6 +106,24 @@ impl Documents for MemoryStore {
         open.sort_by(|a, b| a.place.cmp(&b.place));
         open.truncate(limit);
         Box::pin(ready(Ok(open)))
+    }
+
+    fn all_documents<'a>(
+        &'a self,
+        after: Option<&'a DocumentKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DocumentRow>, Error>> {
+        let inner = self.lock();
+        let documents = inner.documents.iter();
+        let behind = documents.filter(|(key, _)| after.is_none_or(|after| *key > after));
+        let rows = behind.take(limit).map(|(key, document)| DocumentRow {
+            key: key.clone(),
+            version: document.version,
+            body: document.body.clone(),
+        });
+        let rows = rows.collect();
+        drop(inner);
+        Box::pin(ready(Ok(rows)))
     }
 }
 

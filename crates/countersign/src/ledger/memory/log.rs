@@ -226,7 +226,11 @@ impl MemoryStore {
         let is_lost = inner.has_lost_key(draft.user_id(), draft.sealed_under());
         let call = if self.keeps_log {
             let call = draft.call_record().cloned();
-            inner.keep(draft.seal(), is_fenced);
+            let (mut entry, fenced) = draft.seal_for_commit(is_fenced);
+            if let Some(fenced) = fenced {
+                entry.leaf = fenced.leaf();
+            }
+            inner.keep(entry, is_fenced);
             call
         } else {
             draft.into_call_record()

@@ -266,26 +266,13 @@ impl Scan<'_> {
             left = left.split_off(seen.map_or(left.len(), |seen| seen + 1));
         }
         let mut calls = Vec::new();
-        let mut end = None;
-        for (scanned, id) in left.iter().enumerate() {
-            let is_full = calls.len() == self.wanted;
-            if is_full || scanned >= RECORDS_MAX {
-                let scan = end.as_ref().filter(|_| !is_full);
-                return Ok(Page {
-                    scan: scan.map(|(at, _): &(Timestamp, _)| Scanned {
-                        records: scanned,
-                        back_to: at.to_string(),
-                    }),
-                    next_cursor: end.map(|(at, id)| cursor(at, &id)),
-                    sessions_known_since: Some(since),
-                    ..Page::whole(calls)
-                });
-            }
-            // A call that was answered and could not be kept has no record.
-            let Some((row, record)) = archive.at_hand(id).await? else {
-                continue;
-            };
-            end = Some(place(&row));
+        let is_cut = left.len() > RECORDS_MAX;
+        left.truncate(RECORDS_MAX);
+        // Calls that were answered and could not be kept have no records.
+        let found = archive.at_hand(&left).await?;
+        let count = found.len();
+        for (scanned, (row, record)) in (1..).zip(found) {
+            let (at, id) = place(&row);
             // Users may have sessions of one name; a caller sees those that they may see.
             if is_call(&row)
                 && sight::sees(principal, &row)
@@ -293,6 +280,18 @@ impl Scan<'_> {
                 && self.marks.are_of(self.gateway, &row, Some(&record)).await
             {
                 calls.extend(ShownCall::of(row, Some(&record)));
+            }
+            let is_full = calls.len() == self.wanted && (scanned < count || is_cut);
+            if is_full || (scanned == count && is_cut) {
+                return Ok(Page {
+                    scan: (!is_full).then(|| Scanned {
+                        records: scanned,
+                        back_to: at.to_string(),
+                    }),
+                    next_cursor: Some(cursor(at, &id)),
+                    sessions_known_since: Some(since),
+                    ..Page::whole(calls)
+                });
             }
         }
         Ok(Page {

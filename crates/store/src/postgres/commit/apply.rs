@@ -165,8 +165,8 @@ impl<'j> Changes<'j> {
         let documents = self.undone_documents.iter().copied();
         let undone = !self.undone_documents.is_empty();
         send(undone, &statements.remove_documents, key_columns(documents));
-        let fenced = !self.fenced.is_empty();
-        send(fenced, &statements.fence_records, record_keys(&self.fenced));
+        let (fenced, keys) = (!self.fenced.is_empty(), fenced_columns(&self.fenced));
+        send(fenced, &statements.fence_records, keys);
         let unnamed = !self.unnamed.is_empty();
         let keys = record_keys(&self.unnamed);
         send(unnamed, &statements.unname_records, keys);
@@ -249,6 +249,18 @@ fn record_keys<'f>(jobs: &[&'f Job]) -> Vec<Param<'f>> {
     let user_ids: Vec<&str> = jobs.iter().map(|job| &*job.entry.user_id).collect();
     let ids: Vec<&str> = jobs.iter().map(|job| job.entry.id.as_str()).collect();
     vec![Box::new(user_ids), Box::new(ids)]
+}
+
+/// Records whose commits were fenced, each with the leaf that says so.
+fn fenced_columns<'f>(jobs: &[&'f Job]) -> Vec<Param<'f>> {
+    let leaf = |job: &&Job| match &job.if_fenced {
+        Some(fenced) => fenced.leaf(),
+        None => job.entry.leaf.clone(),
+    };
+    let leaves: Vec<Vec<u8>> = jobs.iter().map(leaf).collect();
+    let mut columns = record_keys(jobs);
+    columns.push(Box::new(leaves));
+    columns
 }
 
 fn claim_columns<'f>(changes: &[&'f KeyChange]) -> Vec<Param<'f>> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use countersign::ledger::{LogQuery, LogRow, StoredRecord};
+use countersign::ledger::{FoundLeaf, LogQuery, LogRow, StoredRecord};
 use countersign_contract::{ErrorCode, RecordKind, SnapshotId};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -41,16 +41,15 @@ impl PostgresStore {
     pub(super) async fn leaves_of_records(
         &self,
         ids: &[SnapshotId],
-    ) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+    ) -> Result<Vec<FoundLeaf>, Failure> {
         let named: Vec<&str> = ids.iter().map(SnapshotId::as_str).collect();
-        let sql = "SELECT id, leaf FROM record WHERE id = ANY($1::text[])";
-        let found = self.read(sql, &[&named]).await?;
-        let leaves: HashMap<&str, Vec<u8>> = found
-            .iter()
-            .map(|row| (row.get("id"), row.get("leaf")))
-            .collect();
-        let in_order = ids.iter().map(|id| leaves.get(id.as_str()).cloned());
-        Ok(in_order.collect())
+        let sql = format!("SELECT {COLUMNS}, r.leaf FROM record r WHERE r.id = ANY($1::text[])");
+        let mut leaves = HashMap::new();
+        for row in self.read(&sql, &[&named]).await? {
+            let found = shown(&row)?;
+            leaves.insert(found.id.clone(), (found, row.get("leaf")));
+        }
+        Ok(ids.iter().map(|id| leaves.get(id).cloned()).collect())
     }
 
     pub(super) async fn matching(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {

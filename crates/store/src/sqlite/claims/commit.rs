@@ -4,6 +4,7 @@ use countersign::ledger::{
     Claim, ClaimState, Commit, CommitAnswer, DocumentRead, DocumentWrite, Held, KeyChange, Outcome,
     Scope, ShapeRead, SpendChange, SpendEnd,
 };
+use countersign::scribe::FencedRecord;
 use countersign_contract::RequestId;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -24,6 +25,8 @@ pub(super) struct Unit {
     writes: Vec<DocumentWrite>,
     spend: Option<SpendChange>,
     record: Sealed,
+    /// The record in its place if the commit is fenced.
+    if_fenced: Option<FencedRecord>,
     /// True if a key or a document of the record's user is written.
     is_of_user: bool,
 }
@@ -45,6 +48,8 @@ struct Take {
 impl From<Commit> for Unit {
     fn from(commit: Commit) -> Self {
         let is_of_user = commit.writes_of(commit.record.user_id());
+        let may_be_fenced = matches!(commit.key, Some(KeyChange::Settle { .. }));
+        let (record, if_fenced) = commit.record.seal_for_commit(may_be_fenced);
         Self {
             is_of_user,
             key: commit.key.map(Key::from),
@@ -52,7 +57,8 @@ impl From<Commit> for Unit {
             shapes: commit.shapes,
             writes: commit.writes,
             spend: commit.spend,
-            record: commit.record.seal().into(),
+            if_fenced,
+            record: record.into(),
         }
     }
 }
@@ -158,7 +164,9 @@ fn stopped(
 /// Keeps only the record of an owner that was overtaken.
 fn fenced(session: &mut Session<'_>, unit: &Unit) -> Result<Done<CommitAnswer>, Failure> {
     let place = session.tip.next;
-    if keep(session, &unit.record)? {
+    let fenced = unit.if_fenced.as_ref();
+    let fenced = fenced.map(|fenced| unit.record.with_leaf(fenced.leaf()));
+    if keep(session, fenced.as_ref().unwrap_or(&unit.record))? {
         mark_fenced(session, place)?;
         return Ok(Done::Kept(CommitAnswer::Fenced));
     }

@@ -32,6 +32,14 @@ impl From<Entry> for Sealed {
     }
 }
 
+impl Sealed {
+    /// The same record with another leaf.
+    pub(in crate::sqlite) fn with_leaf(&self, leaf: Vec<u8>) -> Self {
+        let entry = self.entry.clone();
+        Entry { leaf, ..entry }.into()
+    }
+}
+
 pub(in crate::sqlite) fn terms(user_id: &str, request_id: Option<&str>) -> Terms {
     let user = (!user_id.is_empty()).then(|| user_term(user_id));
     let made = request_id.filter(|id| is_made(id));

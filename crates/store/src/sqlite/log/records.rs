@@ -7,9 +7,9 @@
 use std::collections::HashSet;
 use std::slice;
 
-use countersign::ledger::{LogQuery, LogRow, StoredRecord};
+use countersign::ledger::{FoundLeaf, LogQuery, LogRow, StoredRecord};
 use countersign_contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
-use rusqlite::{Connection, OptionalExtension as _, Row, Rows, ToSql, params};
+use rusqlite::{Connection, Row, Rows, ToSql, params};
 
 use super::entry::{is_made, request_term, user_term};
 use crate::sqlite::failure::Failure;
@@ -60,12 +60,19 @@ pub(super) fn one(
 pub(super) fn leaves_of(
     connection: &Connection,
     ids: &[SnapshotId],
-) -> Result<Vec<Option<Vec<u8>>>, Failure> {
-    let mut statement = connection.prepare_cached("SELECT leaf FROM record WHERE id = ?1")?;
+) -> Result<Vec<FoundLeaf>, Failure> {
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT ",
+        columns!(),
+        ", leaf FROM record WHERE id = ?1"
+    ))?;
     let mut leaves = Vec::with_capacity(ids.len());
     for id in ids {
-        let leaf = statement.query_row([id.as_str()], |row| row.get(0));
-        leaves.push(leaf.optional()?);
+        let mut rows = statement.query([id.as_str()])?;
+        leaves.push(match rows.next()? {
+            Some(found) => Some((row(found)?, found.get(7)?)),
+            None => None,
+        });
     }
     Ok(leaves)
 }

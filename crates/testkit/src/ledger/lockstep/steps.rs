@@ -149,6 +149,7 @@ impl Written {
         // What is deleted has no entries left.
         let value = self.value.filter(|_| self.body.is_some());
         DocumentWrite {
+            pseudonym: String::new(),
             key,
             version,
             body: self.body.map(|byte| vec![byte]),
