@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 /// Timeout for a page to reach the expected state.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Errors of a click that go away when the page has come to rest; nothing was clicked.
-const UNSETTLED: [&str; 3] = [
+/// Errors that go away when the page has come to rest; nothing was clicked.
+const UNSETTLED: [&str; 4] = [
     "element click intercepted",
     "element not interactable",
+    "no such element",
     "stale element reference",
 ];
 
@@ -139,19 +140,17 @@ impl Browser {
 
     /// Clicks an element as soon as it takes a click: while a page is laid out, the element may still move, be covered, or be replaced.
     pub(crate) fn click(&self, css: &str) {
-        let begun = Instant::now();
-        loop {
+        settled(css, || {
             let element = self.find(css);
-            let value = self.send_post(&format!("/element/{element}/click"), &json!({}));
-            let error = value["error"].as_str();
-            if error.is_none() {
-                return;
-            }
-            let is_unsettled = error.is_some_and(|error| UNSETTLED.contains(&error));
-            let is_over = begun.elapsed() > PATIENCE;
-            assert!(is_unsettled && !is_over, "{css}: {value}");
-            std::thread::yield_now();
-        }
+            self.send_post(&format!("/element/{element}/click"), &json!({}))
+        });
+    }
+
+    /// Clicks a button that leads to another page, and waits until that page is there.
+    pub(crate) fn submit(&self, css: &str) {
+        self.eval_script("window.isLeft = true");
+        self.click(css);
+        self.until("!window.isLeft && document.readyState === 'complete'");
     }
 
     /// Replaces what stands in a field.
@@ -219,8 +218,8 @@ impl Browser {
     }
 
     fn find(&self, css: &str) -> String {
-        self.until(&format!("document.querySelector({})", json!(css)));
-        let found = self.post("/element", &json!({"using": "css selector", "value": css}));
+        let wanted = json!({"using": "css selector", "value": css});
+        let found = settled(css, || self.send_post("/element", &wanted));
         found
             .as_object()
             .unwrap()
@@ -252,6 +251,20 @@ impl Browser {
             .runtime
             .block_on(async { request.send().await.unwrap().json().await.unwrap() });
         answer["value"].clone()
+    }
+}
+
+/// The answer to a request that is sent again while the page is not at rest.
+fn settled(css: &str, send: impl Fn() -> Value) -> Value {
+    let begun = Instant::now();
+    loop {
+        let value = send();
+        let Some(error) = value["error"].as_str() else {
+            return value;
+        };
+        let is_over = begun.elapsed() > PATIENCE;
+        assert!(UNSETTLED.contains(&error) && !is_over, "{css}: {value}");
+        std::thread::yield_now();
     }
 }
 

@@ -129,7 +129,7 @@ fn a_call_is_edited_and_tried_again() {
     browser.until("document.querySelector('#again')?.innerText === 'OK'");
     let edited = "(() => { const field = document.querySelector('#edited'); field.value = field.value.replace('\"quantity\": 2', '\"quantity\": 5'); return field.value.includes('\"quantity\": 5'); })()";
     assert_eq!(browser.eval(edited), json!(true));
-    browser.click("form[action$='/again'] button");
+    browser.submit("form[action$='/again'] button");
     browser.until("document.querySelectorAll('#tried tbody tr').length > 0");
     browser.click("form[action$='/check'] button[value=verify]");
     browser.until("document.querySelector('#checked.ok')");
