@@ -260,7 +260,7 @@ impl Identity {
             id: "policy".to_owned(),
         };
         if let Some(keys) = &self.keys
-            && let Err(error) = keys.require_credentials(&policy).await
+            && let Err(error) = Box::pin(keys.require_credentials(&policy)).await
         {
             tracing::warn!(%error, "the setting that credentials are required could not be stored");
         }

@@ -80,3 +80,25 @@ impl fmt::Debug for Inside {
         f.write_str("Inside")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::extract::State;
+    use axum::middleware::Next;
+
+    use super::*;
+
+    /// Every layer moves the future of a request to the heap: what it rarely waits for must not make it large.
+    #[test]
+    fn futures_of_layers_are_small() {
+        fn bytes<F>(_: impl Fn(State<Gateway>, Request, Next) -> F) -> usize {
+            size_of::<F>()
+        }
+        let sizes = [
+            bytes(identity::layer),
+            bytes(edge::layer),
+            bytes(metrics::layer),
+        ];
+        assert!(sizes.iter().all(|size| *size < 4_096), "{sizes:?}");
+    }
+}

@@ -125,10 +125,25 @@ impl PostgresStore {
 
     /// Runs a statement that changes nothing. If the connection breaks, it is tried once more on a new one.
     async fn read(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Failure> {
-        match self.run(sql, params).await {
+        self.read_with(Planning::Kept, sql, params).await
+    }
+
+    /// Same as [`Self::read`], for a statement whose best plan depends on its values: on how many there are in a list, or on
+    /// how rare one is. The server would keep one plan for all values after the fifth time.
+    async fn read_anew(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Failure> {
+        self.read_with(Planning::Anew, sql, params).await
+    }
+
+    async fn read_with(
+        &self,
+        planning: Planning,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, Failure> {
+        match self.run_with(planning, sql, params).await {
             Err(failure) if failure.is_lost() => {
                 self.forget_idle();
-                self.run(sql, params).await
+                self.run_with(planning, sql, params).await
             }
             answered => answered,
         }
@@ -136,9 +151,21 @@ impl PostgresStore {
 
     /// Runs one statement, once; it is a transaction of its own.
     async fn run(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Failure> {
+        self.run_with(Planning::Kept, sql, params).await
+    }
+
+    async fn run_with(
+        &self,
+        planning: Planning,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, Failure> {
         let client = self.client().await?;
         let answered = limited(self.patience(), async {
-            let statement = client.prepare_cached(sql).await?;
+            let statement = match planning {
+                Planning::Kept => client.prepare_cached(sql).await?,
+                Planning::Anew => client.prepare(sql).await?,
+            };
             client.query(&statement, params).await
         })
         .await;
@@ -159,6 +186,15 @@ impl PostgresStore {
     fn forget_idle(&self) {
         self.inner.pool.retain(|_, _| false);
     }
+}
+
+/// The time for which the server keeps the plan of a statement.
+#[derive(Clone, Copy)]
+enum Planning {
+    /// The plan is kept with the connection.
+    Kept,
+    /// Each run is planned for its values.
+    Anew,
 }
 
 impl fmt::Debug for PostgresStore {

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use countersign::BoxFuture;
-use countersign::contract::Digest;
-use countersign::ledger::{Corpus, TextChunk, TextQuery, Texts as _};
+use countersign::contract::{Digest, RequestId};
+use countersign::ledger::{
+    Claims as _, Corpus, KeyDigest, Log as _, LogQuery, TextChunk, TextQuery, Texts as _,
+};
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_testkit::ledger::build::bound_to;
 use countersign_testkit::ledger::{Fixture, Fresh, lockstep};
 use countersign_testkit::ledger_contract;
+use countersign_testkit::patience::until;
 use countersign_testkit::postgres::shared_postgres;
 
 struct Replicas;
@@ -66,4 +69,62 @@ async fn a_corpus_without_all_its_chunks_is_kept_anew() {
         let found = store.search(&query).await.expect("an answer");
         assert_eq!(found.map(|hits| hits.len()), Some(2), "{lost}");
     }
+}
+
+/// B17: lists and searches read no whole table, neither right after many calls, before the server has statistics, nor after a
+/// statement ran so often that the server would keep one plan for all values.
+#[tokio::test]
+async fn lists_and_searches_use_indexes_without_statistics() {
+    let url = shared_postgres().fresh_database();
+    let options = PostgresOptions::new(url.clone())
+        .connections_max(6)
+        .lanes(1);
+    let store = PostgresStore::open(options).await.expect("a database");
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+        .await
+        .expect("the same database");
+    tokio::spawn(connection);
+    let filled = "INSERT INTO record \
+             (user_id, id, kind, at_ns, request_id, tool, code, fenced, leaf) \
+         SELECT 'u_' || n % 50, 'ev_' || n, 'call', n, 'req_' || n, 'shop.buy', NULL, false, '\\x00' \
+         FROM generate_series(1, 20000) AS n; \
+         INSERT INTO claim (user_id, tool, key_digest, state, attempt, fingerprint, parts, recovery, \
+             recovery_seconds, request_id, token, first_claim, claimed_at) \
+         SELECT 'u_' || n % 50, 'shop.buy', sha256(n::text::bytea), 2, 1, '\\x00', '\\x00', 0, 0, \
+             'req_' || n, 't', now(), now() \
+         FROM generate_series(1, 20000) AS n";
+    client.batch_execute(filled).await.expect("rows are written");
+    let keys: Vec<_> = (0..50)
+        .map(|n| (format!("u_{n}"), KeyDigest([7; 32])))
+        .collect();
+    let unknown = LogQuery {
+        request_ids: (0..50)
+            .map(|n| RequestId::new(format!("req_unknown_{n}")).expect("an id"))
+            .collect(),
+        limit: 50,
+        ..LogQuery::default()
+    };
+    let newest = LogQuery {
+        request_ids: Vec::new(),
+        ..unknown.clone()
+    };
+    for _ in 0..8 {
+        assert_eq!(store.records(&unknown).await.expect("a list").len(), 0);
+        assert_eq!(store.records(&newest).await.expect("a list").len(), 50);
+        assert_eq!(store.claims_of(&keys, 50).await.expect("a list").len(), 0);
+    }
+    drop(store);
+    // A connection tells the server what it read when it ends.
+    let others = "SELECT count(*) FROM pg_stat_activity \
+         WHERE datname = current_database() AND application_name = 'countersign'";
+    until(async || {
+        let row = client.query_one(others, &[]).await.expect("a count");
+        row.get::<_, i64>(0) == 0
+    })
+    .await;
+    let whole = "SELECT relname::text, seq_scan FROM pg_stat_user_tables \
+         WHERE relname IN ('claim', 'record') AND seq_scan > 0";
+    let whole = client.query(whole, &[]).await.expect("counts");
+    let whole: Vec<(String, i64)> = whole.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(whole, []);
 }

@@ -44,7 +44,16 @@ pub(super) async fn call(
     let call = made(&name, asked, &headers, &caller);
     let language = call.language();
     let mut reply = gateway.call(call).await;
-    point_to_near_tool(&gateway, &caller, (&name, language), &mut reply).await;
+    if is_unknown_tool(&gateway, &name, &reply) {
+        // On the heap: every call has room for what waits here, and nearly none gets here.
+        Box::pin(point_to_near_tool(
+            &gateway,
+            &caller,
+            (&name, language),
+            &mut reply,
+        ))
+        .await;
+    }
     Ok(answered(&reply))
 }
 
@@ -81,7 +90,7 @@ async fn behind<'b>(
                 envelope: &asked.envelope,
                 principal: &caller.principal,
             };
-            Err(Box::new(gateway.own(&call).await))
+            Err(Box::new(Box::pin(gateway.own(&call)).await))
         }
         Meant::Nothing(error) => {
             let language = Language::of(asked.envelope.locale.as_deref());
@@ -128,6 +137,11 @@ pub(super) fn made(name: &str, asked: Asked<'_>, headers: &HeaderMap, caller: &C
     call
 }
 
+fn is_unknown_tool(gateway: &Gateway, name: &str, reply: &ReplyEnvelope) -> bool {
+    let code = reply.error.as_ref().map(|error| error.code);
+    code == Some(ErrorCode::NotFound) && gateway.executor().catalog().get(name).is_none()
+}
+
 /// Adds a hint with the tool that was probably meant, among those that the caller may call.
 async fn point_to_near_tool(
     gateway: &Gateway,
@@ -138,11 +152,7 @@ async fn point_to_near_tool(
     let Some(error) = &mut reply.error else {
         return;
     };
-    let executor = gateway.executor();
-    if error.code != ErrorCode::NotFound || executor.catalog().get(name).is_some() {
-        return;
-    }
-    let Ok(tools) = executor.list(&caller.principal).await else {
+    let Ok(tools) = gateway.executor().list(&caller.principal).await else {
         return;
     };
     let known = tools.iter().map(|entry| entry.name().as_str());
@@ -153,5 +163,20 @@ async fn point_to_near_tool(
         error.details.hint = Some(hint.in_language(language));
         let extra = &mut error.details.extra;
         extra.insert("did_you_mean".to_owned(), near.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The future of every call is moved to the heap: what it rarely waits for must not make it large.
+    #[test]
+    fn the_future_of_a_call_is_small() {
+        fn bytes<A, B, C, D, F>(_: impl Fn(A, B, C, D) -> F) -> usize {
+            size_of::<F>()
+        }
+        let size = bytes(call);
+        assert!(size < 4_096, "{size}");
     }
 }

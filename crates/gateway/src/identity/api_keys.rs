@@ -389,7 +389,8 @@ impl ApiKeys {
                 if copy.at.is_some_and(|at| at > asked) {
                     return Ok(copy);
                 }
-                let copy = self.inner.renew().await;
+                // On the heap, because nearly no request gets here.
+                let copy = Box::pin(self.inner.renew()).await;
                 drop(guard);
                 copy
             }

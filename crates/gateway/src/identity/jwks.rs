@@ -152,7 +152,8 @@ impl KeySet {
             };
         }
         let tried = Some(self.clock.monotonic());
-        match self.fetch().await {
+        // On the heap: every request has room for what waits here, and nearly none waits.
+        match Box::pin(self.fetch()).await {
             Ok(keys) => {
                 let at = tried;
                 let loaded = Arc::new(Loaded { keys, at, tried });

@@ -157,7 +157,7 @@ impl Handler {
             let gateway = &self.shared.gateway;
             let named = (&*sent.name, &*sent.principal);
             let pointed = gateway.point_to_search(named, asking.language, &mut reply);
-            pointed.await;
+            Box::pin(pointed).await;
         }
         // Who was asked and brings no answer is told what is missing, and not asked again at once.
         let was_asked = settled != Settled::NotAsked;
@@ -222,7 +222,7 @@ impl Handler {
                         envelope,
                         principal: &principal,
                     };
-                    Asked::Own(gateway.own(&call).await)
+                    Asked::Own(Box::pin(gateway.own(&call)).await)
                 }
                 Meant::Nothing(error) => {
                     let id = envelope.request_id.clone();
@@ -473,5 +473,5 @@ async fn tell(peer: Option<&Peer<RoleServer>>, token: Option<&ProgressToken>, re
     param.total = report.total;
     param.message = report.message;
     // A client that has gone away is noticed by the transport.
-    let _gone = peer.notify_progress(param).await;
+    let _gone = Box::pin(peer.notify_progress(param)).await;
 }

@@ -102,7 +102,8 @@ impl Asking<'_> {
             });
             return Ok(unasked(answers, None));
         };
-        let opened = self.opened(state).await?;
+        // On the heap here and below: every call has room for what waits, and few calls ask.
+        let opened = Box::pin(self.opened(state)).await?;
         let answers = |state| {
             let responses = responses.clone().unwrap_or_default();
             Some(Answers { responses, state })
@@ -111,7 +112,7 @@ impl Asking<'_> {
             Opened::Approval(approval_id, shown) => {
                 let answer = responses.as_ref().and_then(|all| all.get(KEY));
                 Given {
-                    settled: self.given(&approval_id, shown, answer).await,
+                    settled: Box::pin(self.given(&approval_id, shown, answer)).await,
                     answers: None,
                     waiting: None,
                 }
@@ -163,7 +164,7 @@ impl Asking<'_> {
             ErrorData::internal_error(message, None)
         };
         let requests: BTreeMap<String, InputRequest> = requests.map_err(unreadable)?;
-        let sealed = self.sealed(meaning).await;
+        let sealed = Box::pin(self.sealed(meaning)).await;
         let sealed =
             sealed.ok_or_else(|| ErrorData::internal_error("the state is not sealed", None))?;
         Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
@@ -210,10 +211,10 @@ impl Asking<'_> {
     ) -> Option<InputRequiredResult> {
         let approval_id = wanted(reply).filter(|_| context.is_newer())?;
         let way = self.way(context.capabilities.as_ref()?, approval_id)?;
-        let (question, shown) = self.question(&way, approval_id).await?;
+        let (question, shown) = Box::pin(self.question(&way, approval_id)).await?;
         let question: InputRequest = serde_json::from_value(question).ok()?;
         let state = Opened::Approval(approval_id.to_owned(), shown);
-        let state = self.sealed(&state).await?;
+        let state = Box::pin(self.sealed(&state)).await?;
         let questions = [(KEY.to_owned(), question)].into_iter().collect();
         Some(InputRequiredResult::new(Some(questions), Some(state)))
     }
@@ -233,16 +234,17 @@ impl Asking<'_> {
             Way::Form => {}
             Way::Page(_) => return None,
         }
-        let (question, shown) = self.question(&way, approval_id).await?;
+        let (question, shown) = Box::pin(self.question(&way, approval_id)).await?;
         let question: ServerRequest = serde_json::from_value(question).ok()?;
         let options = PeerRequestOptions::with_timeout(VALID_FOR);
         let sent = context.peer()?.send_request_with_option(question, options);
-        let answered = sent.await.ok()?.await_response().await.ok()?;
+        let answered = async { sent.await.ok()?.await_response().await.ok() };
+        let answered = Box::pin(answered).await?;
         let ClientResult::ElicitResult(answered) = answered else {
             return None;
         };
         let answered = json!(answered);
-        Some(self.given(approval_id, shown, Some(&answered)).await)
+        Some(Box::pin(self.given(approval_id, shown, Some(&answered))).await)
     }
 
     /// Returns the way in which this client can be asked about a call of this principal.

@@ -90,7 +90,7 @@ async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<B
         return refusal(StatusCode::NOT_FOUND, -32600, text);
     }
     if parts.method != Method::POST {
-        return listen(&endpoint, Request::from_parts(parts, body)).await;
+        return Box::pin(listen(&endpoint, Request::from_parts(parts, body))).await;
     }
     let Ok(bytes) = axum::body::to_bytes(body, endpoint.body_bytes_max).await else {
         let message = format!(
@@ -120,16 +120,16 @@ async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<B
     if message.kind == Kind::Call
         && let Some(alone) = Alone::read(&parts.headers, &message.bytes, &endpoint.handler)
     {
-        return alone.answer(&endpoint.handler, parts).await;
+        return Box::pin(alone.answer(&endpoint.handler, parts)).await;
     }
     // The length of the message has changed with its arguments.
     parts.headers.remove(header::CONTENT_LENGTH);
     let request = Request::from_parts(parts, Body::from(message.bytes));
     match message.kind {
         // The time and the number of calls are bounded by themselves.
-        Kind::Call => answer(&endpoint, request).await,
+        Kind::Call => Box::pin(answer(&endpoint, request)).await,
         Kind::Initialize => {
-            let response = listen(&endpoint, request).await;
+            let response = Box::pin(listen(&endpoint, request)).await;
             if let Some(caller) = caller.filter(|_| endpoint.sessions_max > 0) {
                 let open = endpoint.sessions.sessions.read().await;
                 let is_open = |session: &str| open.contains_key(session);
@@ -139,7 +139,7 @@ async fn serve(State(endpoint): State<Endpoint>, request: Request) -> Response<B
             }
             response
         }
-        Kind::Other => listen(&endpoint, request).await,
+        Kind::Other => Box::pin(listen(&endpoint, request)).await,
     }
 }
 

@@ -59,7 +59,7 @@ impl Handler {
             tokio::select! {
                 biased;
                 said = next(said), if asking.is_none() => match said {
-                    Said::Message(message) => self.tell(message, context).await,
+                    Said::Message(message) => Box::pin(self.tell(message, context)).await,
                     Said::Question(request, answer) if is_newer => {
                         return Err(Question { request, answer });
                     }

@@ -56,7 +56,7 @@ impl Claims for PostgresStore {
             let after_tool = after.map(|(_, scope)| scope.tool.as_str());
             let after_key = after.map(|(_, scope)| scope.key.0.as_slice());
             let found = self
-                .read(
+                .read_anew(
                     "SELECT user_id, tool, key_digest, state, attempt, request_id, claimed_at, \
                             lease_until, parts \
                      FROM claim \
@@ -96,7 +96,7 @@ impl Claims for PostgresStore {
             // The primary key has the tool between user and key, so the tools of each user are walked through first,
             // one look-up each.
             let found = self
-                .read(
+                .read_anew(
                     "WITH RECURSIVE meant (of_user, of_key, of_tool) AS ( \
                          SELECT of_user, of_key, (SELECT min(tool) FROM claim WHERE user_id = of_user) \
                          FROM unnest($1::text[], $2::bytea[]) AS asked (of_user, of_key) \

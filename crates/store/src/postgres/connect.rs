@@ -131,7 +131,8 @@ fn is_loopback(host: &Host) -> bool {
 }
 
 /// Builds the session settings. The statements rely on this isolation level, whatever the server's default is. A commit
-/// is answered when it is on the disk, whatever the server's default is or becomes; a stronger default stays.
+/// is answered when it is on the disk, whatever the server's default is or becomes; a stronger default stays. Every row is
+/// found by an index, also while the server has no statistics yet: it would read whole tables until it has them.
 fn session_limits(options: &PostgresOptions) -> String {
     let durable = if options.accepts_lossy_server {
         ""
@@ -142,6 +143,7 @@ fn session_limits(options: &PostgresOptions) -> String {
     format!(
         "{durable}
          SET default_transaction_isolation = 'read committed';
+         SET enable_seqscan = off;
          SET statement_timeout = {};
          SET lock_timeout = {};
          SET idle_in_transaction_session_timeout = {};

@@ -30,9 +30,8 @@ const CONFLICTS_MAX: u32 = 10;
 /// Maximum retries of a call because a row vanished between two statements.
 const VANISHED_MAX: u32 = 8;
 
-/// Session settings of a lane: every row is found by its key, even before the server has statistics, and no
-/// statement is planned twice.
-const PLANS: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
+/// Session settings of a lane, beside those of every connection: no statement is planned twice.
+const PLANS: &str = "SET plan_cache_mode = force_generic_plan";
 
 /// Number of times a lane yields to other tasks before it takes its batch.
 const YIELDS: u32 = 4;

@@ -45,7 +45,7 @@ impl PostgresStore {
         let named: Vec<&str> = ids.iter().map(SnapshotId::as_str).collect();
         let sql = format!("SELECT {COLUMNS}, r.leaf FROM record r WHERE r.id = ANY($1::text[])");
         let mut leaves = HashMap::new();
-        for row in self.read(&sql, &[&named]).await? {
+        for row in self.read_anew(&sql, &[&named]).await? {
             let found = shown(&row)?;
             leaves.insert(found.id.clone(), (found, row.get("leaf")));
         }
@@ -91,7 +91,7 @@ impl PostgresStore {
         );
         let params: Vec<&(dyn ToSql + Sync)> =
             wanted.params.iter().map(|param| &**param as _).collect();
-        let found = self.read(&sql, &params).await?;
+        let found = self.read_anew(&sql, &params).await?;
         found.iter().map(shown).collect()
     }
 }
