@@ -2,11 +2,9 @@
 `pip install ./sdk/python`. The contract on the wire is docs/http-tool.md of the project.
 
     from countersign_tool import Context, serve, tool
-
     @tool("orders.place", effect="write")
     def place_order(ctx: Context, sku: str, quantity: int = 1) -> dict:
         '''Places an order for an item.'''
-
     serve("orders")        # `python app.py` serves it, `python app.py --countersign` prints its configuration
 """
 import asyncio, base64, collections.abc as abc, concurrent.futures, contextvars, dataclasses, datetime as dt, enum
@@ -102,7 +100,7 @@ class Tool:
         takes = inspect.signature(function).parameters  # what is not an argument is the context
         return function(**{at: made.get(at, self.defaults[at]) if at in self.makers else ctx for at in takes})
 
-def _failure(own, error):
+def _failure(own, error, request_id):
     """The status and the body of an error. Only texts that were written for callers are told."""
     code = next((code for kind, code in (own.errors if own else {}).items() if isinstance(error, kind)), None)
     error = ToolError(code, str(error)) if code else error
@@ -111,7 +109,7 @@ def _failure(own, error):
     status, detail = getattr(error, "status_code", None), getattr(error, "detail", None)
     if isinstance(status, int) and 400 <= status < 600 and isinstance(detail, str):
         return status, {"detail": detail}  # FastAPI's HTTPException
-    logging.getLogger("countersign_tool").error("the tool %s failed", own.name, exc_info=error)
+    logging.getLogger("countersign_tool").error("the tool %s failed in %s", own.name, request_id, exc_info=error)
     code = "TIMEOUT" if isinstance(error, (TimeoutError, asyncio.TimeoutError)) else "UPSTREAM_ERROR"
     return 500, {"error": {"code": code, "message": "the tool failed; its log says why"}}
 
@@ -137,7 +135,9 @@ def _kind(hint, defs, above):
         return schema, lambda value: None if value is None else make(value)
     if origin is typing.Literal or inspect.isclass(hint) and issubclass(hint, enum.Enum):
         members = {json.dumps(getattr(member, "value", member)): member for member in args or hint}
-        return {"enum": [json.loads(text) for text in members]}, lambda value: members[json.dumps(value)]
+        values = [json.loads(text) for text in members]
+        kind = {"type": "string"} if {*map(type, values)} == {str} else {}
+        return {**kind, "enum": values}, lambda value: members[json.dumps(value)]
     if origin in (list, abc.Sequence) or hint is list:
         schema, make = inner(args[0] if args else typing.Any)
         return {"type": "array", "items": schema}, lambda value: [make(item) for item in _is(list, value)]
@@ -233,7 +233,7 @@ async def _answer(upstream, secret, path, headers, body):
         is_known = not twin or isinstance(data, dict) and "outcome" in data
         return 200, _json(data if is_known else {"outcome": "unknown"}).encode()
     except Exception as error:
-        status, answer = _failure(own, error)
+        status, answer = _failure(own, error, headers.get("x-request-id"))
         return status, _json(answer).encode()
 
 def asgi(name):

@@ -70,7 +70,7 @@ class Types(unittest.TestCase):
             (list, {"type": "array", "items": {}}, "[1.5]", [1.5]),
             (typing.Dict[str, int], {"type": "object", "additionalProperties": whole}, '{"a": 1}', {"a": 1}),
             (typing.Literal["a", 1], {"enum": ["a", 1]}, "1", 1),
-            (Speed, {"enum": ["standard", "express"]}, '"express"', Speed.EXPRESS),
+            (Speed, {"type": "string", "enum": ["standard", "express"]}, '"express"', Speed.EXPRESS),
             (Line, line, '{"sku": "a"}', Line("a")),
             (typing.List[Line], {"type": "array", "items": line}, '[{"sku": "a", "quantity": 2}]', [Line("a", 2)]),
             (Address, object_of(city=text), '{"city": "x"}', {"city": "x"}),

@@ -62,7 +62,7 @@ exports.t = {
     /** A decimal number as a string, so that no digit is lost. */
     decimal: (text, more) => kind({ type: "string", pattern: "^-?[0-9]+([.][0-9]+)?$" }, text, more, (it) => is(typeof it === "string", it)),
     timestamp: (text, more) => kind({ type: "string", format: "date-time", "x-kind": "timestamp" }, text, more, (it) => is(typeof it === "string" && !Number.isNaN(Date.parse(it)), new Date(it))),
-    oneOf: (values, text, more) => kind({ enum: values }, text, more, (it) => is(values.includes(it), it)),
+    oneOf: (values, text, more) => kind({ ...(values.every((it) => typeof it === "string") && { type: "string" }), enum: values }, text, more, (it) => is(values.includes(it), it)),
     list: (of, text, more) => kind({ type: "array", items: of.schema }, text, more, (it) => is(Array.isArray(it), it).map(of.make)),
     map: (of, text, more) => kind({ type: "object", additionalProperties: of.schema }, text, more, (it) => Object.fromEntries(Object.entries(is(isObject(it), it)).map(([at, item]) => [at, of.make(item)]))),
     object: (members, text, more) => kind(objectSchema(members), text, more, (it) => argumentsOf(members, it)),
@@ -169,7 +169,7 @@ async function answer(upstream, secret, req, path, body) {
         // An error of http-errors, whose text is meant for callers.
         if (told?.expose === true && told.status >= 400)
             return [told.status, JSON.stringify({ message: told.message })];
-        console.error(`the tool ${name} failed`, error);
+        console.error(`the tool ${name} failed in ${header("x-request-id")}`, error);
         const kind = error?.name === "TimeoutError" || error?.name === "AbortError" ? "TIMEOUT" : "UPSTREAM_ERROR";
         return [500, JSON.stringify(new ToolError(kind, "the tool failed; its log says why").body)];
     }

@@ -33,6 +33,7 @@ test("a kind is a schema and makes values", () => {
     [t.decimal(), { type: "string", pattern: "^-?[0-9]+([.][0-9]+)?$" }, "1.10", "1.10"],
     [t.timestamp(), { type: "string", format: "date-time", "x-kind": "timestamp" }, "2026-01-02T03:04:05.6Z", moment],
     [t.oneOf(["a", 1]), { enum: ["a", 1] }, 1, 1],
+    [t.oneOf(["a", "b"]), { type: "string", enum: ["a", "b"] }, "a", "a"],
     [t.list(t.integer()), { type: "array", items: { type: "integer" } }, [1], [1]],
     [t.map(t.integer()), { type: "object", additionalProperties: { type: "integer" } }, { a: 1 }, { a: 1 }],
     [t.object({ sku: t.string(), n: t.integer("", { default: 1 }), note: t.optional(t.string()) }),

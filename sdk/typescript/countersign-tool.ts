@@ -94,7 +94,7 @@ export const t = {
   timestamp: (text?: string, more?: Members) => kind({ type: "string", format: "date-time", "x-kind": "timestamp" }, text, more,
     (it): Date => is(typeof it === "string" && !Number.isNaN(Date.parse(it)), new Date(it))),
   oneOf: <const V extends readonly (string | number)[]>(values: V, text?: string, more?: Members) =>
-    kind({ enum: values }, text, more, (it): V[number] => is(values.includes(it), it)),
+    kind({ ...(values.every((it) => typeof it === "string") && { type: "string" }), enum: values }, text, more, (it): V[number] => is(values.includes(it), it)),
   list: <T>(of: Kind<T>, text?: string, more?: Members) =>
     kind({ type: "array", items: of.schema }, text, more, (it): T[] => is(Array.isArray(it), it).map(of.make)),
   map: <T>(of: Kind<T>, text?: string, more?: Members) => kind({ type: "object", additionalProperties: of.schema }, text, more,
@@ -225,7 +225,7 @@ async function answer(
     if (told instanceof ToolError) return [told.status, JSON.stringify(told.body)];
     // An error of http-errors, whose text is meant for callers.
     if (told?.expose === true && told.status >= 400) return [told.status, JSON.stringify({ message: told.message })];
-    console.error(`the tool ${name} failed`, error);
+    console.error(`the tool ${name} failed in ${header("x-request-id")}`, error);
     const kind = error?.name === "TimeoutError" || error?.name === "AbortError" ? "TIMEOUT" : "UPSTREAM_ERROR";
     return [500, JSON.stringify(new ToolError(kind, "the tool failed; its log says why").body)];
   }

@@ -26,20 +26,9 @@ pub(crate) const STORE_VARIABLE: &str = "COUNTERSIGN_STORE";
 pub(crate) const MASTER_VARIABLE: &str = "COUNTERSIGN_MASTER_KEY";
 pub(crate) const MASTER_OLD_VARIABLE: &str = "COUNTERSIGN_MASTER_KEY_OLD";
 
-/// Reads the named file, or else the one in the working folder, which is reported; `None` if there is neither.
-pub(crate) fn find(
-    named: Option<&Path>,
-    terminal: &mut Terminal,
-) -> Result<Option<Document>, Failure> {
-    match path(named) {
-        Some(path) => {
-            if named.is_none() {
-                terminal.say(format_args!("note: the configuration is {FILE_NAME}"))?;
-            }
-            read(path).map(Some)
-        }
-        None => Ok(None),
-    }
+/// Reports that the file in the working folder is used, which no option names.
+pub(crate) fn announce(terminal: &mut Terminal) -> std::io::Result<()> {
+    terminal.say(format_args!("note: the configuration is {FILE_NAME}"))
 }
 
 /// The path of the named file, or else of the one in the working folder; `None` if there is neither.

@@ -28,7 +28,6 @@ mod journal;
 mod json;
 mod junit;
 mod keys;
-mod moment;
 mod notify;
 mod operations;
 mod paint;
@@ -168,7 +167,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<Exit, Failure> {
         Command::Record(record) => record.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
         Command::Replay(replay) => replay.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
         Command::Rules(rules) => rules.run(&at_hand(Need::Data, terminal)?, terminal),
-        Command::Serve(serve) => serve.run(&flags.read(terminal)?, terminal),
+        Command::Serve(serve) => serve.run(flags, terminal),
         Command::Status(status) => status.run(&at_hand(Need::ServerOrFile, terminal)?, terminal),
         Command::Store(store) => store.run(flags, terminal),
         Command::Tools(tools) => tools.run(&flags.read(terminal)?, terminal),

@@ -10,8 +10,11 @@ use countersign_config::sections::PolicySource;
 use countersign_config::{Loaded, Mistake};
 use countersign_gateway::policy::{LivePolicy, Policy, PolicyError};
 
+use serde_json::Value;
+
 use crate::failure::Failure;
 use crate::folder::Folder;
+use crate::running::Running;
 
 /// Reads the policy. Fails with the mistake and its place in the file.
 pub(crate) fn open(loaded: &Loaded) -> Result<LivePolicy, Failure> {
@@ -75,6 +78,15 @@ pub(crate) fn mistake(loaded: &Loaded, error: &PolicyError) -> Mistake {
             }
         }
     }
+}
+
+/// The revision of the policy under which a server runs, if it is not this one. A server with a policy from `--policy` has another one than
+/// commands that read the configuration.
+pub(crate) fn other_in_force(running: &Running, policy: &Policy) -> Option<String> {
+    // A server that cannot answer now is for the commands that need it to say.
+    let status: Value = serde_json::from_str(&running.ask("/v1/status").ok()?).ok()?;
+    let revision = status.pointer("/policy/revision")?.as_str()?;
+    (revision != &**policy.revision()).then(|| revision.to_owned())
 }
 
 /// Returns the file that has the policy; `None` if there is no policy.

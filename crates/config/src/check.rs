@@ -17,7 +17,10 @@ pub(crate) const MISTAKES_MAX: usize = 50;
 const ALLOWED_MAX: usize = 20;
 
 /// The message about a key that does not exist.
-pub(crate) const UNKNOWN: &str = "there is no such key";
+const UNKNOWN: &str = "there is no such key";
+
+/// The message about a key of the whole file that stands in a table.
+const MISPLACED: &str = "there is no such key in this table; a key of the whole file stands above the first [table]";
 
 /// A mistake at a place of the text.
 #[derive(Debug)]
@@ -28,6 +31,11 @@ pub(crate) struct Finding {
     pub(crate) message: String,
     pub(crate) expected: Option<String>,
     pub(crate) suggestion: Option<String>,
+}
+
+/// True if a message is about a key that does not exist.
+pub(crate) fn is_unknown(message: &str) -> bool {
+    [UNKNOWN, MISPLACED].contains(&message)
 }
 
 /// Gathers mistakes.
@@ -52,7 +60,14 @@ impl Findings {
         let allowed: Vec<&str> = node.properties().map(|(name, _)| name).collect();
         let is_told = suggestion.is_none() && !allowed.is_empty() && allowed.len() <= ALLOWED_MAX;
         let allowed = is_told.then(|| format!("one of {}", allowed.join(", ")));
-        self.add(at, key, UNKNOWN, allowed);
+        // A key at the end of the file belongs to the table before it.
+        let is_below = |top: &String| !top.contains('.') && key.ends_with(&format!(".{top}"));
+        let message = if suggestion.as_ref().is_some_and(is_below) {
+            MISPLACED
+        } else {
+            UNKNOWN
+        };
+        self.add(at, key, message, allowed);
         if let Some(last) = self.0.last_mut().filter(|last| last.key == key) {
             last.suggestion = suggestion;
         }

@@ -300,7 +300,7 @@ fn joined_tree(parts: Vec<Part>) -> Value {
 fn explains(known: &Mistake, further: &Mistake) -> bool {
     let entry = |key: &str| key.split_once(']').map(|(entry, _)| entry.to_owned());
     let is_misspelt = known.suggestion.as_deref() == Some(further.key.as_str());
-    let took_away = known.message != check::UNKNOWN
+    let took_away = !check::is_unknown(&known.message)
         && entry(&known.key).is_some()
         && entry(&known.key) == entry(&further.key);
     known.file == further.file && (is_misspelt || took_away)

@@ -338,7 +338,7 @@ impl Loaded {
             .filter(|key| old.get(*key) != new.get(*key))
             .map(|key| Change {
                 key: key.clone(),
-                is_live: schema::setting_of(key).is_some_and(|setting| setting.is_live),
+                is_live: schema::is_live(key),
             })
             .collect()
     }

@@ -133,6 +133,18 @@ pub(crate) fn setting_of(key: &str) -> Option<&'static Setting> {
         .max_by_key(|setting| setting.key.len())
 }
 
+/// True if a running server takes a change of this key. The key of a list of tables stands for the list while it has no entry.
+pub(crate) fn is_live(key: &str) -> bool {
+    let list = || {
+        let mut lists = sections().iter().filter(|section| section.is_list);
+        lists.find(|section| section.key == key)
+    };
+    match setting_of(key) {
+        Some(setting) => setting.is_live,
+        None => list().is_some_and(|list| list.settings.iter().all(|setting| setting.is_live)),
+    }
+}
+
 /// A key without the places in lists: `tool[2].name` is `tool[].name`.
 fn general(key: &str) -> String {
     let mut general = String::with_capacity(key.len());

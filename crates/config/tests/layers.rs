@@ -143,6 +143,16 @@ fn the_difference_of_two_files_names_keys_only() {
     );
 }
 
+/// A running server takes the first entry of a list like every further one.
+#[test]
+fn the_first_tool_is_taken_by_a_running_server() {
+    let tool = "[[tool]]\nname = 'notes.add'\ntitle = 'Adds a note'\n";
+    let (old, new) = (load("", Vec::new()), load(tool, Vec::new()));
+    let changes = old.changes(&new);
+    let waiting: Vec<_> = changes.iter().filter(|change| !change.is_live).collect();
+    assert!(!changes.is_empty() && waiting.is_empty(), "{waiting:?}");
+}
+
 /// Every setting has a text, a form and one key; every flag and variable belongs to one setting.
 #[test]
 fn every_setting_is_documented_once() {

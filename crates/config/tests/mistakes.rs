@@ -28,6 +28,12 @@ fn a_wrong_key_has_its_place_and_what_was_meant() {
         &["c.toml:2:2: servr: there is no such key; did you mean server?"],
     );
     check(
+        "[[tool]]\nname = 'a.b'\nupstream = 'a'\ninclude = ['b.toml']\n[[upstream]]\nname = 'a'\nbase_url = 'http://a.example'\n",
+        &[
+            "c.toml:4:1: tool[0].include: there is no such key in this table; a key of the whole file stands above the first [table]; did you mean include?",
+        ],
+    );
+    check(
         "listen = 8787\n",
         &["c.toml:1:1: listen: there is no such key; did you mean server.listen?"],
     );

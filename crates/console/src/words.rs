@@ -385,6 +385,7 @@ words![
     erase_stays_list,
     erase_type,
     erase_wrong,
+    erase_held,
     erase_now,
     erased_title,
     erased_counts,

@@ -40,6 +40,7 @@ mod kept;
 pub mod limits;
 pub mod mcp;
 pub mod metrics;
+pub mod moment;
 pub mod nearest;
 pub mod notify;
 pub mod offer;

@@ -203,6 +203,10 @@ impl Bind {
 
     fn text(&self) -> Result<String, Failure> {
         if let Some(text) = &self.args {
+            if text == "-" {
+                return Err(Failure::new("the arguments are the text \"-\"")
+                    .hint("to read stdin, write `-` without --args"));
+            }
             return Ok(text.clone());
         }
         if let Some(path) = self

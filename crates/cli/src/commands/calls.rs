@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use countersign_gateway::moment::Moment;
 use countersign::archive::{Manner, Shown, Standing};
 use countersign::contract::evidence::{LinkRole, RecordedCredential};
 use countersign::contract::{ErrorCode, EvidenceRecord, RecordKind, SnapshotId};
@@ -12,7 +13,6 @@ use super::shown_kind;
 use crate::answer::write_table;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::moment::Moment;
 use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::table::{Table, visible};
@@ -53,6 +53,10 @@ pub(crate) struct Wanted {
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<Moment>,
 
+    /// Only calls before a time, in the same forms
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<Moment>,
+
     /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
@@ -76,6 +80,7 @@ impl Wanted {
             },
             ok_only: matches!(self.code, Some(Ended::Ok)),
             since: self.since.map(|since| since.before(place.clock.now())),
+            until: self.until.map(|until| until.before(place.clock.now())),
             limit: self.limit,
             ..LogQuery::default()
         }

@@ -181,7 +181,7 @@ fn examine(
     };
     let store = store.to_string();
     if let Some(running) = running {
-        local::server(&running, &mut before);
+        local::server(&running, options, &mut before);
         return running.perform(&Asked { before, store }, terminal);
     }
     data::folder(&folder, &options.config().keys, &mut before);

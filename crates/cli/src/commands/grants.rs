@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use countersign_gateway::moment::Moment;
 use clap::ValueEnum;
 use countersign::contract::grant::GrantAmount;
 use countersign::contract::tool::AmountUnit;
@@ -14,7 +15,6 @@ use crate::answer::{named, write_json, write_lines, write_table};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::moment::Moment;
 use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, store_failed};
 use crate::table::{Table, visible};

@@ -20,6 +20,8 @@ use crate::terminal::Terminal;
 mod behind;
 mod tools;
 
+pub(crate) use tools::unconfirmed;
+
 /// Check a configuration: the file, policy, rules, secrets, tools and upstreams
 ///
 /// Changes nothing, and sends nothing without --connect. A server does not start with errors; it starts with warnings.

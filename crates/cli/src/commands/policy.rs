@@ -61,11 +61,24 @@ impl Source {
         options.with(given.into_iter().collect())
     }
 
-    /// The configuration with this policy, and the policy.
-    fn read(&self, options: &PlaceOptions) -> Result<(PlaceOptions, Policy), Failure> {
+    /// The configuration with this policy, and the policy. Says if a server runs under another one, unless a file is named.
+    fn read(
+        &self,
+        options: &PlaceOptions,
+        terminal: &mut Terminal,
+    ) -> Result<(PlaceOptions, Policy), Failure> {
         let options = self.options(options)?;
         let read = policy::read(options.loaded());
         let policy = read.map_err(|error| policy::refused(options.loaded(), error))?;
+        if self.policy.is_none()
+            && let Ok(Some(running)) = options.running()
+            && let Some(other) = policy::other_in_force(&running, &policy)
+        {
+            let (pid, this) = (running.about.pid, policy.revision());
+            terminal.say(format_args!(
+                "note: this is about the policy {this}. The server that runs (process {pid}) has another one, {other}: name its file with --policy"
+            ))?;
+        }
         Ok((options, policy))
     }
 }
@@ -78,7 +91,7 @@ impl PolicyCommand {
     ) -> Result<Exit, Failure> {
         match &self.command {
             Command::Check(check) => {
-                let (options, policy) = check.source.read(options)?;
+                let (options, policy) = check.source.read(options, terminal)?;
                 check::check(terminal, &policy, options.loaded())
             }
             Command::Explain(explain) => explain.run(options, terminal),

@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use countersign_gateway::moment::Moment;
 use countersign::archive::{LeftOut, Recorded};
 use countersign::contract::{Digest, SnapshotId};
 use countersign::ledger::LogQuery;
@@ -17,7 +18,6 @@ use crate::catalog;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::moment::Moment;
 use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::recording::beside;

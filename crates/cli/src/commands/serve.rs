@@ -32,7 +32,7 @@ use crate::config::{self, parts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal;
-use crate::place::{Place, PlaceOptions, store_failed};
+use crate::place::{Place, PlaceFlags, PlaceOptions, store_failed};
 use crate::recording::RecordingOptions;
 use crate::rules::RuleOptions;
 use crate::running::About;
@@ -113,14 +113,13 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    pub(crate) fn run(
-        &self,
-        options: &PlaceOptions,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, Failure> {
-        let options = &options.with(self.given()?)?;
+    pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
+        let options = &flags.read_unannounced()?.with(self.given()?)?;
         let (loaded, config) = (options.loaded(), options.config());
         telemetry::say_in(&config.telemetry, terminal);
+        if flags.finds_file() {
+            config::announce(terminal)?;
+        }
         let policy = Arc::new(policy::open(loaded)?);
         if self.check {
             return check(terminal, &policy.current(), loaded);

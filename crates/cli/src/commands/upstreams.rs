@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use super::lint::unconfirmed;
 use super::{counted, reason};
 use crate::answer::{write_json, write_table};
 use crate::catalog::assemble;
@@ -279,6 +280,10 @@ fn approve(
         show(&state, terminal)?;
     }
     let approval = Approval::of(wish, &pin, &state);
+    let config = options.config();
+    let mut declared = config.upstream.iter();
+    let declared = declared.find(|upstream| upstream.name == wish.name);
+    let writes = declared.map_or(0, |upstream| unconfirmed(config, upstream, &pin).len());
     for LeftOut { tool, why } in upstreams.unusable(wish.name, &pin) {
         let told = visible(&format!(
             "{tool} is left out because it cannot be used: {why}"
@@ -288,6 +293,12 @@ fn approve(
     // An approval without a record would be nobody's; a record without the approval is one that has to be given again.
     let exit = options.make_and_perform(&approval, terminal)?;
     upstreams.approve(wish.name, pin).map_err(away)?;
+    if writes > 0 {
+        terminal.say(format_args!(
+            "note: {} count as writes, because no entry says otherwise: an agent that repeats a call soon gets the first answer. `countersign lint` shows the lines that confirm a read",
+            counted(writes, "tool", "tools")
+        ))?;
+    }
     Ok(exit)
 }
 

@@ -84,10 +84,23 @@ impl PlaceFlags {
         paths.collect::<Vec<_>>().join(" ")
     }
 
-    /// Reads the configuration, where there is one, and puts environment and flags on top.
+    /// Reads the configuration, where there is one, and puts environment and flags on top. Reports a file that was found by itself.
     pub(crate) fn read(&self, terminal: &mut Terminal) -> Result<PlaceOptions, Failure> {
-        let document = config::find(self.config.as_deref(), terminal)?;
-        self.over(document)
+        if self.finds_file() {
+            config::announce(terminal)?;
+        }
+        self.read_unannounced()
+    }
+
+    /// Same as [`Self::read`] without the report: for a command that first has to know the form of its log.
+    pub(crate) fn read_unannounced(&self) -> Result<PlaceOptions, Failure> {
+        let path = config::path(self.config.as_deref());
+        self.over(path.map(config::read).transpose()?)
+    }
+
+    /// True if the configuration is a file that no option names.
+    pub(crate) fn finds_file(&self) -> bool {
+        self.config.is_none() && config::path(None).is_some()
     }
 
     /// Reads the configuration for a command that an operator needs at any time. Mistakes in a part of the file that

@@ -43,6 +43,8 @@ struct Sure {
     back: String,
     /// True if another text than the user's id was entered.
     is_wrong: bool,
+    /// Held things, for which the erasure would fail, and the pages that release them.
+    held: Vec<(String, String)>,
 }
 
 #[derive(Deserialize)]
@@ -97,29 +99,53 @@ impl<'a> Target<'a> {
     }
 }
 
-/// True if a hold covers one of these records, or everything of the user if that is known; false if the reader may not know.
-pub(super) async fn held(visit: &Visit, user: Option<&str>, records: &[&str]) -> bool {
+/// A hold, as the list has it.
+#[derive(Deserialize)]
+struct Hold {
+    order: Option<String>,
+    record: Option<String>,
+}
+
+/// The holds of a user, or of everybody; none if the reader may not know.
+async fn holds(visit: &Visit, user: Option<&str>) -> Vec<Hold> {
     #[derive(Deserialize)]
     struct Listed {
         holds: Vec<Hold>,
-    }
-    #[derive(Deserialize)]
-    struct Hold {
-        record: Option<String>,
     }
     let path = match user {
         Some(user) => format!("/v1/holds?user={}", segment(user)),
         None => "/v1/holds".to_owned(),
     };
-    let Ok(listed) = visit.get::<Listed>(&path).await else {
-        return false;
-    };
+    let listed = visit.get::<Listed>(&path).await;
+    listed.map_or_else(|_| Vec::new(), |listed| listed.holds)
+}
+
+/// True if a hold covers one of these records, or everything of the user if that is known; false if the reader may not know.
+pub(super) async fn held(visit: &Visit, user: Option<&str>, records: &[&str]) -> bool {
     let is_it = |hold: &Hold| match &hold.record {
         Some(record) => records.contains(&record.as_str()),
         None => user.is_some(),
     };
-    listed.holds.iter().any(is_it)
+    holds(visit, user).await.iter().any(is_it)
 }
+
+/// The held things of a user, each with the page that releases it. The records of one order are one thing.
+async fn releases(visit: &Visit, user: &str) -> Vec<(String, String)> {
+    let held = holds(visit, Some(user)).await.into_iter();
+    let mut held: Vec<_> = held
+        .map(|hold| match (&hold.order, &hold.record) {
+            (Some(named), _) | (None, Some(named)) => (named.clone(), Target::Named(named).page()),
+            (None, None) => (user.to_owned(), Target::User(user).page()),
+        })
+        .collect();
+    held.sort();
+    held.dedup();
+    held.truncate(HELD_SHOWN);
+    held
+}
+
+/// Maximum number of held things that the question before an erasure names.
+const HELD_SHOWN: usize = 10;
 
 /// Places a hold, or releases one.
 pub(crate) async fn hold(posted: Posted) -> Result<Response, Stop> {
@@ -182,6 +208,7 @@ pub(crate) async fn erase(posted: Posted) -> Result<Response, Stop> {
             is_wrong: !sure.is_empty(),
             reason: reason.to_owned(),
             back: target.page(),
+            held: releases(visit, &user).await,
             user,
         };
         return answer::page(visit, &page);

@@ -93,8 +93,8 @@ impl Executor {
                 trail.record.data_digest = None;
                 let verdict = verdict_of(&error, behaviour, claimed.has_callers_key());
                 let mut body = error.into_body();
-                if verdict == Verdict::InDoubt && !may_repeat(claimed, verdict) {
-                    forbid_repeat(&mut body);
+                if verdict == Verdict::InDoubt {
+                    leave_in_doubt(&mut body, claimed);
                 }
                 let body = body.in_language(trail.language);
                 let reply = Box::new(ReplyEnvelope::failure(request_id, body));
@@ -208,6 +208,17 @@ pub(super) fn may_repeat(claimed: &Claimed, verdict: Verdict) -> bool {
         || has_key
         || verdict == Verdict::Released
         || is_harmless_again(behaviour.recovery, has_key)
+}
+
+/// Says whether the same call may be sent again although nobody knows if it happened. Under a key that only an operator settles, it would
+/// be answered with `CONFLICT`.
+fn leave_in_doubt(body: &mut ErrorBody, claimed: &Claimed) {
+    if !may_repeat(claimed, Verdict::InDoubt) {
+        forbid_repeat(body);
+    } else if claimed.entry.spec().behaviour.recovery == Recovery::Operator {
+        body.details.retryable = false;
+        body.details.hint = Some(Say::LookUpFirst.into());
+    }
 }
 
 /// Marks an error so that the caller does not simply send the same call again.

@@ -58,7 +58,7 @@ pub(super) async fn list(
         let user = sight::whose(&caller.principal, options.get("user"))?;
         return Ok(answer::json(&of_key(&gateway, key, user.as_deref()).await?));
     }
-    let time = "a time such as 2026-11-15T12:00:00Z";
+    let now = gateway.executor().now();
     let code = options.get("code").filter(|code| *code != "OK");
     let code = code.map(str::parse::<ErrorCode>);
     let yes_or_no = "true or false";
@@ -76,8 +76,8 @@ pub(super) async fn list(
             .transpose()
             .map_err(|_| query::wrong("code", "OK or one of the error codes"))?,
         ok_only: options.get("code") == Some("OK"),
-        since: options.parsed("since", time)?,
-        until: options.parsed("until", time)?,
+        since: options.time("since", now)?,
+        until: options.time("until", now)?,
         before: options.cursor(read_cursor)?,
         ..LogQuery::default()
     };

@@ -73,7 +73,7 @@ pub(super) async fn list(
         state: state.or(Some(ClaimState::InDoubt)),
         user_id: options.get("user").map(str::to_owned),
         tool: options.parsed("tool", "the name of a tool")?,
-        until: options.parsed("until", "a time such as 2026-11-15T12:00:00Z")?,
+        until: options.time("until", gateway.executor().now())?,
         after: options.cursor(read_cursor)?,
         // One more than is shown says whether there is another page.
         limit: limit.saturating_add(1),

@@ -113,8 +113,8 @@ pub(super) async fn report(
     let options = Options::read(query.as_deref(), ["since", "all"])?;
     sight::operators_only(&caller)?;
     let all = options.parsed("all", "true or false")?.unwrap_or(false);
-    let since = options.parsed("since", "a time such as 2026-11-15T12:00:00Z")?;
     let executor = gateway.executor();
+    let since = options.time("since", executor.now())?;
     let since = match since {
         Some(since) => since,
         None => executor

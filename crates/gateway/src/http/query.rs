@@ -6,6 +6,7 @@ use countersign::contract::ErrorCode;
 use jiff::Timestamp;
 
 use super::answer::Refusal;
+use crate::moment::{self, Moment};
 use crate::nearest::nearest;
 
 /// Decodes one or more parts of the path.
@@ -65,6 +66,12 @@ impl<'k, const N: usize> Options<'k, N> {
             Ok(value) => Ok(Some(value)),
             Err(_) => Err(wrong(name, form)),
         }
+    }
+
+    /// Parses a time as people type it, seen from now.
+    pub(super) fn time(&self, name: &str, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+        let moment: Option<Moment> = self.parsed(name, moment::FORM)?;
+        Ok(moment.map(|moment| moment.before(now)))
     }
 
     /// Finds an option among the values that it can have.

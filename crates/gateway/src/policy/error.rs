@@ -33,11 +33,16 @@ impl PolicyError {
         // The first line of a message is the message; the rest draws the place, which is reported separately
         // here.
         let message = error.message().lines().next().unwrap_or_default();
+        let hint = if message.starts_with("duplicate key") {
+            DOUBLED
+        } else {
+            HINT
+        };
         Self {
             line: before.matches('\n').count() + 1,
             column: in_line.chars().count() + 1,
             message: message.to_owned(),
-            hint: HINT.to_owned(),
+            hint: hint.to_owned(),
         }
     }
 
@@ -92,4 +97,5 @@ impl PolicyError {
     }
 }
 
+const DOUBLED: &str = "give this table or member once; each entry of a list has double brackets, such as [[limits.user]]";
 const HINT: &str = "docs/identity.md shows every section with its members; docs/examples/policy.toml is a whole one";

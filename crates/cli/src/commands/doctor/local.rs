@@ -118,7 +118,7 @@ pub(super) fn port(options: &PlaceOptions, running: Option<&Running>, points: &m
 }
 
 /// Checks the running server, with the problems that it reports.
-pub(super) fn server(running: &Running, points: &mut Points) {
+pub(super) fn server(running: &Running, options: &PlaceOptions, points: &mut Points) {
     let place = format!(
         "works at {} (process {})",
         running.place(),
@@ -147,6 +147,17 @@ pub(super) fn server(running: &Running, points: &mut Points) {
             )
         },
     );
+    if let Ok(policy) = crate::policy::read(options.loaded())
+        && let Some(other) = crate::policy::other_in_force(running, &policy)
+    {
+        points.add(
+            "policy",
+            Found::note(
+                format!("the server runs under another policy, {other}, than commands that are started here"),
+                "write `policy = \"FILE\"` into countersign.toml instead of starting the server with --policy",
+            ),
+        );
+    }
     let problems = status.get("problems").and_then(Value::as_array);
     for problem in problems.into_iter().flatten() {
         let text = |member: &str| problem.get(member).and_then(Value::as_str);

@@ -183,17 +183,24 @@ impl Operation for Asked {
     fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let new = self.0.clone();
         let kind = new.actor.kind;
-        let made = in_store(place, async move |keys, by| {
-            let made = keys.create(new, &by).await;
-            made.map(|made| issued(&made)).map_err(|error| {
+        let (made, is_first) = in_store(place, async move |keys, by| {
+            let is_first = !keys.are_used().await?;
+            let made = keys.create(new, &by).await.map_err(|error| {
                 let KeysError::Invalid { field, form } = error else {
                     return error;
                 };
                 let field = option_of(field, kind).unwrap_or(field);
                 KeysError::Invalid { field, form }
-            })
+            })?;
+            Ok((issued(&made), is_first))
         })?;
-        show_once(terminal, &made)
+        let exit = show_once(terminal, &made)?;
+        if is_first {
+            terminal.say(format_args!(
+                "note: this is the first key: from now on every request to a server needs a credential"
+            ))?;
+        }
+        Ok(exit)
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use countersign::catalog::Entry;
 use countersign::contract::Effect;
-use countersign_config::{Loaded, Mistakes};
+use countersign_config::{Config, Loaded, Mistakes};
 use countersign_upstream::manifest::{OnMismatch, SecretRef, Trust, Upstream, UpstreamKind};
-use countersign_upstream::mcp::pins::{Difference, Pins};
-use countersign_upstream::mcp::{Server, tool_name};
+use countersign_upstream::mcp::pins::{Difference, Pin, Pins};
+use countersign_upstream::mcp::{Definition, Server, tool_name};
 use countersign_upstream::output::unchecked;
 use countersign_upstream::{ToolEntry, Upstreams};
 
@@ -170,10 +170,6 @@ fn server(loaded: &Loaded, upstream: &Upstream, key: &str, findings: &mut Findin
         return;
     };
     let config = loaded.config();
-    let is_confirmed = |tool: &String| {
-        let mut said = config.tool.iter().filter(|entry| entry.name == *tool);
-        said.any(|entry| entry.effect.is_some() || entry.enabled == Some(false))
-    };
     for definition in pin.tools.values() {
         let mut tool = definition.entry(upstream);
         let name = tool.name.clone();
@@ -184,20 +180,38 @@ fn server(loaded: &Loaded, upstream: &Upstream, key: &str, findings: &mut Findin
             findings.warn(loaded.mistake(&format!("{key}.name"), message));
         }
     }
-    let names = pin.tools.keys();
-    let names = names.map(|tool| tool_name(&upstream.prefix(), tool));
-    let guessed: Vec<String> = names.filter(|tool| !is_confirmed(tool)).collect();
-    if !guessed.is_empty() {
+    let guessed = unconfirmed(config, upstream, pin);
+    if let Some((first, definition)) = guessed.first() {
+        let names: Vec<&str> = guessed.iter().map(|(name, _)| name.as_str()).collect();
         let message = format!(
             "the effect of {} is not confirmed, so each call counts as a write: {}",
-            counted(guessed.len(), "tool", "tools"),
-            guessed.join(", ")
+            counted(names.len(), "tool", "tools"),
+            names.join(", ")
         );
         let mut mistake = loaded.mistake(&format!("{key}.name"), message);
-        let first = guessed.first().map_or("", String::as_str);
-        mistake.expected = Some(confirming(first, "effect", "\"read\""));
+        // Only what the server itself calls a read is proposed as one: a write that is taken for a read may run twice.
+        let effect = match definition.annotations.read_only_hint {
+            Some(true) => "\"read\"",
+            Some(false) | None => "\"external\"",
+        };
+        mistake.expected = Some(confirming(first, "effect", effect));
         findings.warn(mistake);
     }
+}
+
+/// The approved tools of an MCP server whose effect no entry says, by the names that callers use.
+pub(crate) fn unconfirmed<'p>(
+    config: &Config,
+    upstream: &Upstream,
+    pin: &'p Pin,
+) -> Vec<(String, &'p Definition)> {
+    let is_confirmed = |tool: &String| {
+        let mut said = config.tool.iter().filter(|entry| entry.name == *tool);
+        said.any(|entry| entry.effect.is_some() || entry.enabled == Some(false))
+    };
+    let tools = pin.tools.iter();
+    let named = tools.map(|(tool, definition)| (tool_name(&upstream.prefix(), tool), definition));
+    named.filter(|(tool, _)| !is_confirmed(tool)).collect()
 }
 
 const SECRET_HEADER: &str =

@@ -81,7 +81,7 @@ impl Explain {
             let name = name.clone();
             return options.perform(&Recorded { name, whose }, terminal);
         }
-        let (options, policy) = self.source.read(options)?;
+        let (options, policy) = self.source.read(options, terminal)?;
         let catalog = catalog::declared(options.loaded())?;
         let fits = policy::fits(&policy, &catalog);
         fits.map_err(|error| policy::refused(options.loaded(), error))?;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
+use countersign_gateway::moment::Moment;
 use countersign::Catalog;
 use countersign::archive::OpenedCall;
 use countersign::contract::SnapshotId;
@@ -16,7 +17,6 @@ use crate::commands::{counted, reason};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::moment::Moment;
 use crate::operations::Operation;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::table::Table;

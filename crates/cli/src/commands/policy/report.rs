@@ -1,5 +1,6 @@
 //! `countersign policy report`: what rules have done, and what those that are only observed would have done.
 
+use countersign_gateway::moment::Moment;
 use countersign_gateway::policy::RuleReport;
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,6 @@ use crate::answer::write_table;
 use crate::commands::counted;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::moment::Moment;
 use crate::operations::Operation;
 use crate::place::{Place, store_failed};
 use crate::table::Table;

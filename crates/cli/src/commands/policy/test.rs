@@ -104,7 +104,7 @@ impl Test {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let cases = read(&self.cases)?;
-        let (options, policy) = self.source.read(options)?;
+        let (options, policy) = self.source.read(options, terminal)?;
         let loaded = options.loaded();
         let catalog = catalog::declared(loaded)?;
         let fits = policy::fits(&policy, &catalog);

@@ -18,7 +18,13 @@ pub(super) fn of(status: &Value) -> Vec<(&'static str, String)> {
     }
     if let Some(rejected) = text("/policy/rejected/message") {
         let when = text("/policy/rejected/at").unwrap_or_default();
-        lines.push(("rejected policy", format!("{when}: {rejected}")));
+        let is_mended = at("/policy/is_file_in_force").and_then(Value::as_bool) == Some(true);
+        let mended = if is_mended {
+            " (the file is in force since)"
+        } else {
+            ""
+        };
+        lines.push(("rejected policy", format!("{when}: {rejected}{mended}")));
     }
     lines.extend(configuration(status));
     lines.push(("store", store(status)));

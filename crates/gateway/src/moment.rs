@@ -1,19 +1,37 @@
-//! Points in time as people type them: a date, a time, or how long ago.
+//! Points in time as people type them: a date, a time, or how long ago. The command line, the addresses of the API and the forms of the console
+//! read them alike.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A time on the command line: RFC 3339, a date in UTC, or a number with s, m, h, d or w for "ago".
+/// The forms of a moment, for messages.
+pub const FORM: &str = "a time such as 2026-11-15T12:00:00Z, a date, or 2h for two hours ago";
+
+/// A time as people type it: RFC 3339, a date in UTC, or a number with s, m, h, d or w for "ago".
+///
+/// # Example
+///
+/// ```
+/// use countersign_gateway::moment::Moment;
+///
+/// let now = "2026-11-15T12:00:00Z".parse()?;
+/// let moment: Moment = "2h".parse()?;
+/// assert_eq!(moment.before(now).to_string(), "2026-11-15T10:00:00Z");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Moment {
+pub enum Moment {
+    /// A fixed time.
     At(Timestamp),
+    /// A time before now.
     Ago(SignedDuration),
 }
 
 impl Moment {
-    pub(crate) fn before(self, now: Timestamp) -> Timestamp {
+    /// The time that is meant, seen from now.
+    pub fn before(self, now: Timestamp) -> Timestamp {
         match self {
             Self::At(at) => at,
             Self::Ago(by) => now.checked_sub(by).unwrap_or(Timestamp::MIN),
@@ -33,10 +51,7 @@ impl std::str::FromStr for Moment {
                 let midnight = date.to_zoned(TimeZone::UTC).ok()?;
                 Some(Self::At(midnight.timestamp()))
             })
-            .ok_or_else(|| {
-                "expected a time such as 2026-11-15T12:00:00Z, a date, or 2h for two hours ago"
-                    .to_owned()
-            })
+            .ok_or_else(|| format!("expected {FORM}"))
     }
 }
 
