@@ -20,7 +20,8 @@ const ALLOWED_MAX: usize = 20;
 const UNKNOWN: &str = "there is no such key";
 
 /// The message about a key of the whole file that stands in a table.
-const MISPLACED: &str = "there is no such key in this table; a key of the whole file stands above the first [table]";
+const MISPLACED: &str =
+    "there is no such key in this table; a key of the whole file stands above the first [table]";
 
 /// A mistake at a place of the text.
 #[derive(Debug)]

@@ -93,7 +93,10 @@ async fn lists_and_searches_use_indexes_without_statistics() {
          SELECT 'u_' || n % 50, 'shop.buy', sha256(n::text::bytea), 2, 1, '\\x00', '\\x00', 0, 0, \
              'req_' || n, 't', now(), now() \
          FROM generate_series(1, 20000) AS n";
-    client.batch_execute(filled).await.expect("rows are written");
+    client
+        .batch_execute(filled)
+        .await
+        .expect("rows are written");
     let keys: Vec<_> = (0..50)
         .map(|n| (format!("u_{n}"), KeyDigest([7; 32])))
         .collect();

@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 
-use countersign_gateway::moment::Moment;
 use countersign::archive::{Manner, Shown, Standing};
 use countersign::contract::evidence::{LinkRole, RecordedCredential};
 use countersign::contract::{ErrorCode, EvidenceRecord, RecordKind, SnapshotId};
 use countersign::ledger::{LogQuery, LogRow};
+use countersign_gateway::moment::Moment;
 use serde::{Deserialize, Serialize};
 
 use super::shown_kind;

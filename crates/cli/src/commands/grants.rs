@@ -3,12 +3,12 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use countersign_gateway::moment::Moment;
 use clap::ValueEnum;
 use countersign::contract::grant::GrantAmount;
 use countersign::contract::tool::AmountUnit;
 use countersign::contract::{Actor, ActorType, Grant, GrantState, NewGrant, ToolName};
 use countersign::grant::{self, StoredGrants, Wanted};
+use countersign_gateway::moment::Moment;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{named, write_json, write_lines, write_table};

@@ -6,10 +6,10 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use countersign_gateway::moment::Moment;
 use countersign::archive::{LeftOut, Recorded};
 use countersign::contract::{Digest, SnapshotId};
 use countersign::ledger::LogQuery;
+use countersign_gateway::moment::Moment;
 use serde::{Deserialize, Serialize};
 
 use super::lookup::Name;

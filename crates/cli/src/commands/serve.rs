@@ -114,12 +114,8 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(&self, flags: &PlaceFlags, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let options = &flags.read_unannounced()?.with(self.given()?)?;
+        let options = &self.options(flags, terminal)?;
         let (loaded, config) = (options.loaded(), options.config());
-        telemetry::say_in(&config.telemetry, terminal);
-        if flags.finds_file() {
-            config::announce(terminal)?;
-        }
         let policy = Arc::new(policy::open(loaded)?);
         if self.check {
             return check(terminal, &policy.current(), loaded);
@@ -192,6 +188,20 @@ impl Serve {
         }
         signed.map_err(journal::failed)?;
         Ok(Exit::Ok)
+    }
+
+    /// The configuration with the flags. From here on everything is said in the form of the log.
+    fn options(
+        &self,
+        flags: &PlaceFlags,
+        terminal: &mut Terminal,
+    ) -> Result<PlaceOptions, Failure> {
+        let options = flags.read_unannounced()?.with(self.given()?)?;
+        telemetry::say_in(&options.config().telemetry, terminal);
+        if flags.finds_file() {
+            config::announce(terminal)?;
+        }
+        Ok(options)
     }
 
     /// Returns the settings that the flags give.

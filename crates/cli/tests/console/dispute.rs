@@ -344,7 +344,9 @@ fn holds_and_erasures_have_buttons() {
     // An erasure is refused meanwhile.
     press("/calls?user=u_anna", "erase", "asked for it");
     browser.until("document.querySelector('#stays')?.innerText.includes('the log still verifies')");
-    browser.until(&format!("document.querySelector('#held a').href.endsWith('/cases/{order}#keep')"));
+    browser.until(&format!(
+        "document.querySelector('#held a').href.endsWith('/cases/{order}#keep')"
+    ));
     browser.write("#sure-user", "u_ann");
     browser.click("main form button");
     browser.until("document.querySelector('[role=alert]')");

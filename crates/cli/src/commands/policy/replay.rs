@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use countersign_gateway::moment::Moment;
 use countersign::Catalog;
 use countersign::archive::OpenedCall;
 use countersign::contract::SnapshotId;
 use countersign::ledger::LogQuery;
+use countersign_gateway::moment::Moment;
 use countersign_gateway::policy::{Explanation, Omitted, PastCall, Policy, Ruling};
 use serde::{Deserialize, Serialize};
 

@@ -16,16 +16,7 @@ pub(super) fn of(status: &Value) -> Vec<(&'static str, String)> {
         let since = text("/policy/since").map(|since| format!(" since {since}"));
         lines.push(("policy", format!("{revision}{}", since.unwrap_or_default())));
     }
-    if let Some(rejected) = text("/policy/rejected/message") {
-        let when = text("/policy/rejected/at").unwrap_or_default();
-        let is_mended = at("/policy/is_file_in_force").and_then(Value::as_bool) == Some(true);
-        let mended = if is_mended {
-            " (the file is in force since)"
-        } else {
-            ""
-        };
-        lines.push(("rejected policy", format!("{when}: {rejected}{mended}")));
-    }
+    lines.extend(rejected(status));
     lines.extend(configuration(status));
     lines.push(("store", store(status)));
     if let Some(active) = number("/server/keys/active") {
@@ -108,6 +99,16 @@ fn configuration(status: &Value) -> Vec<(&'static str, String)> {
         lines.push(("at the next start", waiting.join(", ")));
     }
     lines
+}
+
+/// The last policy file that was not accepted; it may have been mended since.
+fn rejected(status: &Value) -> Option<(&'static str, String)> {
+    let policy = status.get("policy")?;
+    let text = |pointer: &str| policy.pointer(pointer).and_then(Value::as_str);
+    let (when, why) = (text("/rejected/at")?, text("/rejected/message")?);
+    let is_mended = policy.get("is_file_in_force") == Some(&Value::Bool(true));
+    let mended = if is_mended { " (mended since)" } else { "" };
+    Some(("rejected policy", format!("{when}: {why}{mended}")))
 }
 
 fn server(status: &Value) -> String {
