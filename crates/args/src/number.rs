@@ -191,6 +191,23 @@ pub(crate) fn is_whole(json: &str) -> bool {
     !json.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
 
+/// True for an integer or a decimal that is spelt as in JSON and without an exponent, as nearly all numbers are.
+pub(crate) fn is_plain(token: &str) -> bool {
+    let unsigned = token.strip_prefix('-').unwrap_or(token).as_bytes();
+    let point = memchr::memchr(b'.', unsigned);
+    let (whole, fraction) = unsigned.split_at(point.unwrap_or(unsigned.len()));
+    let is_whole = match whole {
+        [b'0'] => !token.starts_with('-') && point.is_none(),
+        [first, rest @ ..] => matches!(first, b'1'..=b'9') && rest.iter().all(u8::is_ascii_digit),
+        [] => false,
+    };
+    is_whole
+        && match fraction {
+            [] => true,
+            [_, digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+        }
+}
+
 /// A number that a model wrote, in JSON's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reading {
@@ -360,6 +377,20 @@ mod tests {
             expected,
             "{text:?}"
         );
+    }
+
+    /// A plain number is one that is read as it is spelt.
+    #[test]
+    fn plain_numbers_keep_their_spelling() {
+        for token in ["0", "7", "-7", "120", "1.5", "-1.50", "90.0"] {
+            assert!(is_plain(token), "{token}");
+            assert_eq!(from_token(token).as_deref(), Some(token));
+        }
+        for token in [
+            "", "-", "00", "007", "-0", ".5", "5.", "1.", "1.x", "1e5", "+5", "1_000", "１", "5 ",
+        ] {
+            assert!(!is_plain(token), "{token}");
+        }
     }
 
     /// B4: a bound is shown in plain notation.

@@ -146,19 +146,15 @@ impl Schema {
             parts.is_empty() || parts.iter().any(|part| self.takes(*part, types))
         };
         rules.types.has(types)
-            && rules.all_of.iter().all(|part| self.takes(*part, types))
-            && some(&rules.any_of)
-            && some(&rules.one_of)
+            && rules.all_of().iter().all(|part| self.takes(*part, types))
+            && some(rules.any_of())
+            && some(rules.one_of())
     }
 
     fn some_object(&self, id: SchemaId, fits: &dyn Fn(&ObjectRules) -> bool) -> bool {
         let rules = self.rules(id);
-        let mut parts = rules
-            .all_of
-            .iter()
-            .chain(&rules.any_of)
-            .chain(&rules.one_of);
-        rules.object.as_ref().is_some_and(fits) || parts.any(|part| self.some_object(*part, fits))
+        let mut parts = rules.parts();
+        rules.object.as_deref().is_some_and(fits) || parts.any(|part| self.some_object(*part, fits))
     }
 
     pub(crate) fn shown(&self) -> &[Shown] {
@@ -181,21 +177,19 @@ impl Schema {
     }
 }
 
-/// All rules of one schema object.
+/// All rules of one schema object. What most schemas do not have is behind a pointer, so that a parameter's rules fit one
+/// line of the processor's cache.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) types: Types,
     pub(crate) kind: Option<ValueKind>,
-    pub(crate) allowed: Option<Allowed>,
-    pub(crate) number: Option<NumberRules>,
-    pub(crate) text: Option<TextRules>,
-    pub(crate) list: Option<ListRules>,
-    pub(crate) object: Option<ObjectRules>,
-    pub(crate) all_of: Vec<SchemaId>,
-    pub(crate) any_of: Vec<SchemaId>,
-    pub(crate) one_of: Vec<SchemaId>,
-    pub(crate) not: Option<SchemaId>,
-    pub(crate) condition: Option<Condition>,
+    pub(crate) allowed: Option<Box<Allowed>>,
+    pub(crate) number: Option<Box<NumberRules>>,
+    pub(crate) text: Option<Box<TextRules>>,
+    pub(crate) list: Option<Box<ListRules>>,
+    pub(crate) object: Option<Box<ObjectRules>>,
+    /// `None` if no other schema applies to the same value.
+    pub(crate) composed: Option<Box<Composed>>,
     /// Overrides the tool's strictness: true if the value must already be of its own type. `None` if the tool
     /// decides.
     pub(crate) strict: Option<bool>,
@@ -212,9 +206,28 @@ impl Default for Types {
 impl Rules {
     /// True if other schemas apply to the same value.
     pub(crate) fn is_composed(&self) -> bool {
-        !(self.all_of.is_empty() && self.any_of.is_empty() && self.one_of.is_empty())
-            || self.not.is_some()
-            || self.condition.is_some()
+        self.composed.is_some()
+    }
+
+    /// Returns the schemas that must all accept the value as well.
+    pub(crate) fn all_of(&self) -> &[SchemaId] {
+        self.composed.as_ref().map_or(&[], |parts| &parts.all_of)
+    }
+
+    /// Returns the schemas of which one or more must accept the value.
+    pub(crate) fn any_of(&self) -> &[SchemaId] {
+        self.composed.as_ref().map_or(&[], |parts| &parts.any_of)
+    }
+
+    /// Returns the schemas of which exactly one must accept the value.
+    pub(crate) fn one_of(&self) -> &[SchemaId] {
+        self.composed.as_ref().map_or(&[], |parts| &parts.one_of)
+    }
+
+    /// Returns all of these schemas.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &SchemaId> {
+        let parts = self.all_of().iter().chain(self.any_of());
+        parts.chain(self.one_of())
     }
 
     /// True if only strings, numbers, booleans and null are allowed.
@@ -231,12 +244,33 @@ impl Rules {
             Some(format) if self.types == Types::TEXT => format.expected().text(language),
             _ => self.types.describe(language),
         };
-        let bounds = self.number.as_ref().map(NumberRules::expected);
+        let bounds = self.number.as_deref().map(NumberRules::expected);
         let bounds = bounds.into_iter().flatten();
         bounds.fold(kind, |first, bound| {
             let second = bound.text(language);
             Say::And { first, second }.text(language)
         })
+    }
+}
+
+/// Other schemas that apply to the same value.
+#[derive(Debug, Default)]
+pub(crate) struct Composed {
+    pub(crate) all_of: Vec<SchemaId>,
+    pub(crate) any_of: Vec<SchemaId>,
+    pub(crate) one_of: Vec<SchemaId>,
+    pub(crate) not: Option<SchemaId>,
+    pub(crate) condition: Option<Condition>,
+}
+
+impl Composed {
+    /// True if there is no other schema.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all_of.is_empty()
+            && self.any_of.is_empty()
+            && self.one_of.is_empty()
+            && self.not.is_none()
+            && self.condition.is_none()
     }
 }
 

@@ -161,7 +161,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             log,
             origin: None,
             at: 0,
-            stack: Vec::new(),
+            stack: Vec::with_capacity(8),
             base_depth: 0,
             white: filler::WhiteCache::default(),
             lookaheads: 0,
@@ -625,7 +625,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         };
         let part_of_call = |member: NodeId| {
             let name = self.tree.key(member);
-            CALL_MEMBERS.contains(&name) || (WRAPPERS.contains(&name) && declared(member))
+            CALL_MEMBERS.has(name) || (WRAPPERS.has(name) && declared(member))
         };
         declared(document) || self.tree.children(document).all(part_of_call)
     }
