@@ -238,13 +238,17 @@ impl Finder<'_, '_> {
                     }
                 }
             }
-            let (times, more) = WORK_MAX;
-            let worked = self.work > times * self.raw.len() + more;
-            if worked || self.found.candidates.len() >= self.limits.candidates_max {
+            if self.is_worked_out() || self.found.candidates.len() >= self.limits.candidates_max {
                 self.found.limit = Some("candidates_max");
                 return;
             }
         }
+    }
+
+    /// True if rejected documents have taken as much work as they may.
+    const fn is_worked_out(&self) -> bool {
+        let (times, more) = WORK_MAX;
+        self.work > times * self.raw.len() + more
     }
 
     /// True if the container may be arguments. A list only is if lists are wanted, or if it starts with an
@@ -270,6 +274,10 @@ impl Finder<'_, '_> {
             let Some(offset) = memchr::memchr3(b'(', b'{', b'[', rest) else {
                 break;
             };
+            if self.is_worked_out() {
+                self.found.limit = Some("candidates_max");
+                break;
+            }
             let open = at + offset;
             at = open + 1;
             match bytes.get(open) {

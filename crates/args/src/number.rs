@@ -293,7 +293,8 @@ pub(crate) fn from_text(text: &str, decimal_comma: bool) -> Option<Reading> {
     if decimal_comma && unsigned.contains('.') && ungroup(unsigned, '.').is_some() {
         return None;
     }
-    if let Some(json) = from_token(text) {
+    let plain = is_plain(text).then(|| text.to_owned());
+    if let Some(json) = plain.or_else(|| from_token(text)) {
         return Some(Reading {
             json,
             grouped: false,
@@ -363,7 +364,7 @@ fn digits(text: &str) -> Option<String> {
         && !text.starts_with('_')
         && !text.ends_with('_')
         && !text.contains("__");
-    well_formed.then(|| text.replace('_', ""))
+    well_formed.then(|| text.chars().filter(|c| *c != '_').collect())
 }
 
 #[cfg(test)]

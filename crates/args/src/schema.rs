@@ -336,6 +336,8 @@ impl Member {
 /// Bounds on numbers.
 #[derive(Debug, Default)]
 pub(crate) struct NumberRules {
+    /// Smallest and largest 64-bit integer that the other rules accept; `None` if they also ask for a multiple.
+    pub(crate) integers: Option<[i64; 2]>,
     pub(crate) minimum: Option<Decimal>,
     pub(crate) maximum: Option<Decimal>,
     pub(crate) exclusive_minimum: Option<Decimal>,
@@ -344,6 +346,43 @@ pub(crate) struct NumberRules {
 }
 
 impl NumberRules {
+    /// Returns the range of integers that the bounds accept, so that most numbers are compared as machine words.
+    pub(crate) fn range_of_integers(&self) -> Option<[i64; 2]> {
+        if self.multiple_of.is_some() {
+            return None;
+        }
+        // A bound with a fraction or beyond 64 bits is compared digit by digit.
+        let whole = |bound: &Option<Decimal>, other: i64| match bound {
+            Some(bound) => bound.to_integer(18)?.parse().ok(),
+            None => Some(other),
+        };
+        let above = whole(&self.exclusive_minimum, i64::MIN)?;
+        let below = whole(&self.exclusive_maximum, i64::MAX)?;
+        let least = match self.exclusive_minimum {
+            Some(_) => above.checked_add(1)?,
+            None => above,
+        };
+        let most = match self.exclusive_maximum {
+            Some(_) => below.checked_sub(1)?,
+            None => below,
+        };
+        Some([
+            least.max(whole(&self.minimum, i64::MIN)?),
+            most.min(whole(&self.maximum, i64::MAX)?),
+        ])
+    }
+
+    /// True if the bounds surely accept a number: a short integer in their range.
+    pub(crate) fn surely_accept(&self, json: &str) -> bool {
+        let short = json.len() <= 18;
+        self.integers.is_some_and(|[least, most]| {
+            short
+                && json
+                    .parse()
+                    .is_ok_and(|number| (least..=most).contains(&number))
+        })
+    }
+
     /// True if a bound lies beyond 64 bits.
     pub(crate) fn goes_beyond_64_bits(&self) -> bool {
         let bounds = [
@@ -422,6 +461,9 @@ pub(crate) struct ObjectRules {
     pub(crate) required_count: usize,
     /// Indexes by name, if there are too many properties to compare one by one.
     pub(crate) by_name: HashMap<String, usize>,
+    /// The same by alias and by folded name; no index if several names fold alike.
+    pub(crate) by_alias: HashMap<String, usize>,
+    pub(crate) by_fold: HashMap<String, Option<usize>>,
     pub(crate) patterns: Vec<(Pattern, SchemaId)>,
     pub(crate) additional: Additional,
     /// Required names that are not declared properties.
@@ -478,6 +520,22 @@ pub(crate) enum Additional {
 impl ObjectRules {
     /// Maximum number of properties that are compared one by one; above it a table is used.
     const SCAN_MAX: usize = 12;
+
+    /// Fills the tables by which an alias and another spelling find their property.
+    pub(crate) fn index(&mut self) {
+        if self.properties.len() <= Self::SCAN_MAX {
+            return;
+        }
+        for (at, property) in self.properties.iter().enumerate() {
+            for alias in &property.aliases {
+                self.by_alias.entry(alias.clone()).or_insert(at);
+            }
+            self.by_fold
+                .entry(property.folded.clone())
+                .and_modify(|found| *found = None)
+                .or_insert(Some(at));
+        }
+    }
 
     /// Returns the index of the property with exactly this name. `hint` is its likely index: callers send
     /// members in the declared order.
@@ -536,6 +594,14 @@ impl ObjectRules {
     /// Returns the declared property that another spelling of its name means: an alias, or the only one that
     /// folds to the same.
     pub(crate) fn respelt(&self, name: &str) -> Option<(&Property, bool)> {
+        if self.properties.len() > Self::SCAN_MAX {
+            let alias = self.by_alias.get(name).map(|at| (*at, true));
+            let (at, alias) = match alias {
+                Some(found) => found,
+                None => ((*self.by_fold.get(&fold(name))?)?, false),
+            };
+            return self.properties.get(at).map(|property| (property, alias));
+        }
         if let Some(property) = self
             .properties
             .iter()

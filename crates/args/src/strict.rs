@@ -443,6 +443,13 @@ pub(crate) fn plain(bytes: &[u8]) -> usize {
 
 /// True if an object has a key twice. Small objects are compared pairwise, others sorted.
 pub(crate) fn has_duplicates(tree: &Tree<'_>, object: NodeId) -> bool {
+    let mut bits = KeyBits::default();
+    for child in tree.children(object) {
+        bits.add(tree.bytes(tree.node(child).key));
+    }
+    if !bits.shared {
+        return false;
+    }
     if tree.node(object).count <= 12 {
         let mut child = tree.node(object).first;
         while child != NONE {

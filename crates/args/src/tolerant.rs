@@ -581,7 +581,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         let Some(frame) = self.stack.last_mut() else {
             return Ok(());
         };
-        if is_reserved(self.tree.str(key)) {
+        if self.tree.bytes(key).first() == Some(&b'$') && is_reserved(self.tree.str(key)) {
             return Err(NoRead::Reserved);
         }
         self.tree.node_mut(node).key = key;

@@ -72,10 +72,9 @@ impl Validator<'_, '_> {
                 let json = tree.text(node);
                 is_finite(json)
                     && fits_kind(rules, json)
-                    && rules
-                        .number
-                        .as_ref()
-                        .is_none_or(|rules| broken_bound(rules, json).is_none())
+                    && rules.number.as_ref().is_none_or(|rules| {
+                        rules.surely_accept(json) || broken_bound(rules, json).is_none()
+                    })
             }
             Kind::Text => {
                 let text = tree.text(node);
@@ -328,7 +327,7 @@ fn fits_name(rules: &Rules, name: &str) -> bool {
 
 /// True if a 64-bit float can hold the number; it is only parsed if it has an exponent or very many digits.
 pub(crate) fn is_finite(json: &str) -> bool {
-    let large = json.len() > 300 || json.bytes().any(|byte| matches!(byte, b'e' | b'E'));
+    let large = json.len() > 300 || memchr::memchr2(b'e', b'E', json.as_bytes()).is_some();
     !large || Decimal::is_finite(json)
 }
 

@@ -351,6 +351,26 @@ fn code_is_not_a_string() {
     ]);
 }
 
+/// B6: a lone word behind a comma may be a member of its own, as in JavaScript's `{note: b, c}`, or an item of a list.
+#[test]
+fn a_word_behind_a_comma_is_not_a_part_of_a_string() {
+    check(&[
+        (r#"{"note": b, c, d}"#, None),
+        (r#"{"note": b, c, d, "n": 1}"#, None),
+        (r#"{"n": 1, "note": b, c}"#, None),
+        ("{note: Paris, France}", None),
+        ("{note: Main Street 1, _x}", None),
+        ("{note: 北京, 上海}", None),
+        (
+            "{note: on Friday, at the desk}",
+            Some(r#"{"note":"on Friday, at the desk"}"#),
+        ),
+        ("{note: July 4, 2026}", Some(r#"{"note":"July 4, 2026"}"#)),
+        // In quotes it is text.
+        ("{note: 'b, c, d'}", Some(r#"{"note":"b, c, d"}"#)),
+    ]);
+}
+
 /// B6: an escape is decoded by the rules of the language that the string is written in, or refused.
 #[test]
 fn escapes_have_one_reading() {

@@ -69,7 +69,8 @@ impl Coercer<'_, '_> {
             };
         }
         let is_rpc = self.is_rpc(node);
-        let wraps = is_rpc || self.only_wraps(node) || self.wraps_a_call(node);
+        let wrapper = self.has_wrapper(node);
+        let wraps = is_rpc || (wrapper && (self.only_wraps(node) || self.wraps_a_call(node)));
         if self.policy.unknown_keys == UnknownKeys::Keep && wraps {
             if let Some(unwrapped) = self.unwrap_call(node) {
                 return unwrapped;
@@ -82,7 +83,7 @@ impl Coercer<'_, '_> {
         }
         if self.accepts(node, root) {
             // A name with arguments that nothing declares is the call as well as the arguments.
-            if self.unwrapping == 0 && self.is_two_things(node) {
+            if self.unwrapping == 0 && wrapper && self.is_two_things(node) {
                 return if self.says_call(node) {
                     self.bind_marked(node)
                 } else {
@@ -113,6 +114,13 @@ impl Coercer<'_, '_> {
             }
             _ => self.coerce_rejected(node, root),
         }
+    }
+
+    /// True if an object has a member with a wrapper's name. Most have none, and then are no call.
+    fn has_wrapper(&self, node: NodeId) -> bool {
+        let mut members = self.tree.children(node);
+        self.tree.kind(node) == Kind::Object
+            && members.any(|member| WRAPPERS.has(self.tree.key(member)))
     }
 
     /// True if an object has a wrapper's name and no name that the declaration knows: if unknown names are
@@ -155,12 +163,12 @@ impl Coercer<'_, '_> {
 
     /// True for a call in the form of JSON-RPC.
     fn is_rpc(&self, node: NodeId) -> bool {
-        let method = self.tree.member(node, "method");
+        let calls = |method: NodeId| {
+            self.tree.kind(method) == Kind::Text && self.tree.text(method) == "tools/call"
+        };
         self.tree.member(node, "jsonrpc").is_some()
             && !self.schema.knows(self.schema.root, "jsonrpc")
-            && method.is_some_and(|method| {
-                self.tree.kind(method) == Kind::Text && self.tree.text(method) == "tools/call"
-            })
+            && self.tree.member(node, "method").is_some_and(calls)
     }
 
     /// True if an undeclared wrapper of an object holds a call.

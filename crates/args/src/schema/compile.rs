@@ -362,6 +362,7 @@ impl<'d> Compiler<'d> {
                 });
             }
         }
+        rules.index();
         rules.required_count = rules
             .properties
             .iter()

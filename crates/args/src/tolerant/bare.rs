@@ -56,12 +56,14 @@ impl Reader<'_, '_, '_> {
                     .and_then(|frame| frame.schema)
                     .is_some_and(|id| self.declares_by_name(id, name.trim()))
             });
-        // `Paris, days 3`: the colon of the next member is missing.
+        // `Paris, days 3`: the colon of the next member is missing. `a, b`: a member that JavaScript writes as its name
+        // alone, or an item of a list.
         let schema = self.stack.last().and_then(|frame| frame.schema);
         let swallowed = place == Place::Member
             && token.split(',').skip(1).take(PIECES_MAX).any(|piece| {
-                let word = piece.trim_start().split(' ').next().unwrap_or_default();
-                schema.is_some_and(|id| self.declares_by_name(id, word))
+                let piece = piece.trim();
+                let word = piece.split(' ').next().unwrap_or_default();
+                word::is_name(piece) || schema.is_some_and(|id| self.declares_by_name(id, word))
             });
         quoted || member || swallowed || token.contains("&quot;")
     }

@@ -104,6 +104,8 @@ struct Reader<'t> {
     text: &'t str,
     format: Option<TextFormat>,
     at: usize,
+    /// Number of marks behind which a call with elements was looked for in vain.
+    searches: usize,
     written: Written,
 }
 
@@ -113,6 +115,7 @@ impl<'t> Reader<'t> {
             text,
             format,
             at: 0,
+            searches: 0,
             written: Written::default(),
         }
     }

@@ -9,6 +9,10 @@ use super::{DecodeError, Reader, Step};
 /// Maximum length of what stands between a mark and the arguments: a name, or the header of a message.
 const HEAD_MAX: usize = 512;
 
+/// Number of marks that may stand in prose, for each [`HEAD_MAX`] bytes of the text and for all of it. Behind each of them a call
+/// with elements is looked for; with more of them, a mark is prose.
+const SEARCHES_MAX: (usize, usize) = (1, 128);
+
 /// Returns the place of a mark near the start of a text: `Err(true)` if the text ends before it can come.
 fn near(text: &str, mark: &str) -> Result<usize, bool> {
     let mut end = text.len().min(HEAD_MAX);
@@ -19,7 +23,7 @@ fn near(text: &str, mark: &str) -> Result<usize, bool> {
     head.find(mark).ok_or(end == text.len())
 }
 
-impl Reader<'_> {
+impl<'t> Reader<'t> {
     /// Reads the call whose mark starts at `start` and ends at `behind`. Returns the byte behind the call; `None` if the
     /// mark is prose.
     pub(super) fn body(&mut self, row: &Row, start: usize, behind: usize) -> Step {
@@ -71,13 +75,13 @@ impl Reader<'_> {
             }
             Some('{' | '[') if wants(TextFormat::Hermes) => self.objects(row, at),
             Some('<') if wants(TextFormat::QwenCoder) || wants(TextFormat::Invoke) => {
-                match element_call(self.from(start)) {
+                match self.elements_at(start) {
                     Some(call) => self.element_of(row, start, call),
                     None => Ok(None),
                 }
             }
             Some(c) if (c.is_alphabetic() || c == '_') && wants(TextFormat::Glm) => {
-                match element_call(self.from(start)) {
+                match self.elements_at(start) {
                     Some(call) => self.element_of(row, start, call),
                     // A name that the text ends in.
                     None if rest.len() <= HEAD_MAX && is_name(rest.trim_end()) => {
@@ -97,7 +101,7 @@ impl Reader<'_> {
     }
 
     fn element(&mut self, row: &Row, start: usize) -> Step {
-        if let Some(call) = element_call(self.from(start)) {
+        if let Some(call) = self.elements_at(start) {
             return self.element_of(row, start, call);
         }
         // `<function=f>{…}</function>`
@@ -115,18 +119,33 @@ impl Reader<'_> {
         self.named_json(row, name, at)
     }
 
+    /// Reads the call at this byte, if its arguments are elements.
+    fn elements_at(&mut self, start: usize) -> Option<ElementCall<'t>> {
+        let (each, more) = SEARCHES_MAX;
+        if self.searches > each * self.text.len() / HEAD_MAX + more {
+            return None;
+        }
+        let call = element_call(self.from(start));
+        self.searches += usize::from(call.is_none());
+        call
+    }
+
     fn element_of(&mut self, row: &Row, start: usize, call: ElementCall<'_>) -> Step {
         let rest = self.from(start);
         match call {
             ElementCall::Whole { name, end } => {
                 if !is_name(name) {
+                    self.searches += 1;
                     return Ok(None);
                 }
                 self.add(name, self.between(start, start + end))?;
                 Ok(Some(start + end))
             }
             ElementCall::Cut => self.cut(name_of_tag(rest), rest),
-            ElementCall::Broken if !is_name(name_of_tag(rest)) => Ok(None),
+            ElementCall::Broken if !is_name(name_of_tag(rest)) => {
+                self.searches += 1;
+                Ok(None)
+            }
             // The binder says what is wrong with it.
             ElementCall::Broken => {
                 let (_, end) = self.closed(row, start).unwrap_or((0, self.text.len()));
