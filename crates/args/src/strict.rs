@@ -472,3 +472,42 @@ pub(crate) fn has_duplicates(tree: &Tree<'_>, object: NodeId) -> bool {
     keys.sort_unstable();
     keys.windows(2).any(|pair| pair.first() == pair.last())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Eight bytes at a time end where one byte at a time does.
+        #[test]
+        fn plain_ends_before_the_first_special_byte(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+            prop_assert_eq!(plain(&bytes), bytes.iter().position(ends).unwrap_or(bytes.len()));
+        }
+
+        /// The bits of the keys overlook no key that stands there twice.
+        #[test]
+        fn a_key_twice_is_found(keys in proptest::collection::vec("[a-c]{0,3}", 0..20)) {
+            let members: Vec<String> = keys.iter().map(|key| format!("\"{key}\": 1")).collect();
+            let text = format!("{{{}}}", members.join(", "));
+            let different: HashSet<&String> = keys.iter().collect();
+            let document = parse(&text, &Limits::default()).unwrap();
+            prop_assert_eq!(document.duplicates, different.len() < keys.len());
+            prop_assert_eq!(has_duplicates(&document.tree, document.root), document.duplicates);
+        }
+    }
+
+    /// A byte with its highest bit set is a part of a character, also right before the end of a string.
+    #[test]
+    fn plain_takes_characters_of_many_bytes() {
+        for text in ["ä", "äöüß", "日本語のテキスト", "a\u{10ffff}b", "\u{7f}"] {
+            assert_eq!(plain(text.as_bytes()), text.len(), "{text}");
+            let ended = format!("{text}\"{text}");
+            assert_eq!(plain(ended.as_bytes()), text.len(), "{text}");
+        }
+    }
+}

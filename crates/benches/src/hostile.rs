@@ -140,7 +140,7 @@ fn chain() -> String {
 }
 
 /// `start`, as many `middle` as make a megabyte, `end`.
-fn fill(start: &str, middle: &str, end: &str) -> String {
+pub(crate) fn fill(start: &str, middle: &str, end: &str) -> String {
     let times = (BYTES - start.len() - end.len()) / middle.len();
     [start, &middle.repeat(times), end].concat()
 }

@@ -4,6 +4,7 @@
 //! argument texts, byte for byte. It repairs nothing: that is the binder's.
 
 mod body;
+mod elements;
 mod format;
 mod object;
 mod python;

@@ -1,20 +1,14 @@
 //! What stands between the marks of a call.
 
-use countersign_args::{ElementCall, element_call};
-
 use super::format::{Body, Row, TextFormat};
 use super::object::{Object, json};
 use super::{DecodeError, Reader, Step};
 
 /// Maximum length of what stands between a mark and the arguments: a name, or the header of a message.
-const HEAD_MAX: usize = 512;
-
-/// Number of marks that may stand in prose, for each [`HEAD_MAX`] bytes of the text and for all of it. Behind each of them a call
-/// with elements is looked for; with more of them, a mark is prose.
-const SEARCHES_MAX: (usize, usize) = (1, 128);
+pub(super) const HEAD_MAX: usize = 512;
 
 /// Returns the place of a mark near the start of a text: `Err(true)` if the text ends before it can come.
-fn near(text: &str, mark: &str) -> Result<usize, bool> {
+pub(super) fn near(text: &str, mark: &str) -> Result<usize, bool> {
     let mut end = text.len().min(HEAD_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -23,7 +17,7 @@ fn near(text: &str, mark: &str) -> Result<usize, bool> {
     head.find(mark).ok_or(end == text.len())
 }
 
-impl<'t> Reader<'t> {
+impl Reader<'_> {
     /// Reads the call whose mark starts at `start` and ends at `behind`. Returns the byte behind the call; `None` if the
     /// mark is prose.
     pub(super) fn body(&mut self, row: &Row, start: usize, behind: usize) -> Step {
@@ -95,68 +89,13 @@ impl<'t> Reader<'t> {
     }
 
     /// Adds a call that the text ends inside of.
-    fn cut(&mut self, name: &str, arguments: &str) -> Step {
+    pub(super) fn cut(&mut self, name: &str, arguments: &str) -> Step {
         self.add_cut(name, arguments)?;
         Ok(Some(self.text.len()))
     }
 
-    fn element(&mut self, row: &Row, start: usize) -> Step {
-        if let Some(call) = self.elements_at(start) {
-            return self.element_of(row, start, call);
-        }
-        // `<function=f>{…}</function>`
-        let rest = self.from(start);
-        let tag = match near(rest, ">") {
-            Ok(tag) => tag,
-            Err(true) => return self.cut("", ""),
-            Err(false) => return Ok(None),
-        };
-        let name = name_of_tag(rest);
-        let at = self.white(start + tag + 1);
-        if !self.from(at).starts_with('{') || !is_name(name) {
-            return Ok(None);
-        }
-        self.named_json(row, name, at)
-    }
-
-    /// Reads the call at this byte, if its arguments are elements.
-    fn elements_at(&mut self, start: usize) -> Option<ElementCall<'t>> {
-        let (each, more) = SEARCHES_MAX;
-        if self.searches > each * self.text.len() / HEAD_MAX + more {
-            return None;
-        }
-        let call = element_call(self.from(start));
-        self.searches += usize::from(call.is_none());
-        call
-    }
-
-    fn element_of(&mut self, row: &Row, start: usize, call: ElementCall<'_>) -> Step {
-        let rest = self.from(start);
-        match call {
-            ElementCall::Whole { name, end } => {
-                if !is_name(name) {
-                    self.searches += 1;
-                    return Ok(None);
-                }
-                self.add(name, self.between(start, start + end))?;
-                Ok(Some(start + end))
-            }
-            ElementCall::Cut => self.cut(name_of_tag(rest), rest),
-            ElementCall::Broken if !is_name(name_of_tag(rest)) => {
-                self.searches += 1;
-                Ok(None)
-            }
-            // The binder says what is wrong with it.
-            ElementCall::Broken => {
-                let (_, end) = self.closed(row, start).unwrap_or((0, self.text.len()));
-                self.add(name_of_tag(rest), self.between(start, end))?;
-                Ok(Some(end))
-            }
-        }
-    }
-
     /// Adds a call whose name is known and whose arguments are JSON that starts here.
-    fn named_json(&mut self, row: &Row, name: &str, at: usize) -> Step {
+    pub(super) fn named_json(&mut self, row: &Row, name: &str, at: usize) -> Step {
         if let Some((raw, end)) = json(self.from(at)) {
             self.add(name, raw)?;
             return Ok(Some(self.behind_close(row, at + end)));
@@ -440,27 +379,6 @@ impl<'t> Reader<'t> {
         }
         Ok(Some(self.behind_close(row, at + length)))
     }
-}
-
-/// Returns the name that the first tag of a text gives: of a call, or the word behind `<tool_call>`.
-fn name_of_tag(text: &str) -> &str {
-    let mut end = text.len().min(HEAD_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let text = text.get(..end).unwrap_or_default();
-    let call = ["<function=", "invoke name="]
-        .iter()
-        .find_map(|open| text.get(text.find(open)? + open.len()..));
-    let name = match call {
-        Some(call) => call.trim_start_matches(['"', '\'']),
-        None => text
-            .split_once('>')
-            .map_or("", |(_, behind)| behind)
-            .trim_start(),
-    };
-    let length = name.find(|c: char| !is_part(c)).unwrap_or(name.len());
-    name.get(..length).unwrap_or_default()
 }
 
 pub(super) fn is_part(c: char) -> bool {
