@@ -448,7 +448,9 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         if self.base_depth + self.stack.len() >= self.limits.depth() {
             return Err(NoRead::Limit("depth_max"));
         }
-        let start = self.at.saturating_sub(1);
+        // Members without a brace start where they stand.
+        let bracket = usize::from(closer != Closer::End);
+        let start = self.at.saturating_sub(bracket);
         let node = self.push(kind, Str::EMPTY, start)?;
         if !self.stack.is_empty() {
             self.attach(node, key)?;

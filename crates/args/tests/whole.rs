@@ -415,6 +415,21 @@ fn a_missing_quote_is_not_inserted() {
     ]);
 }
 
+/// A place in the text never lies within a character.
+#[test]
+fn places_are_whole_characters() {
+    let schema = json!({"type": "array", "items": {"type": "integer"}});
+    let binder = Binder::from_schema(&schema, BindPolicy::default()).unwrap();
+    for raw in ["\u{feff}\"v\": 0}", "\u{a0}\"v\": 0}", "\u{feff}\"v\": {\"a\": 1}}"] {
+        let bound = binder.bind(raw);
+        assert!(!bound.issues.is_empty(), "{raw}");
+        for issue in &bound.issues {
+            let [start, end] = issue.span.unwrap();
+            assert!(raw.get(start..end).is_some(), "{raw:?}: {issue:?}");
+        }
+    }
+}
+
 /// An issue names the first place of its kind; the result names every one, so that a reader can be shown all of them.
 #[test]
 fn every_repair_has_a_place() {
