@@ -65,7 +65,8 @@ fuzz_target!(|input: (u8, &str)| {
         BindStatus::Incomplete => {
             let codes = bound.issues.iter().map(|issue| issue.code);
             assert!(codes.clone().any(|code| code == IssueCode::Incomplete));
-            assert!(is_json(text_of(&bound)));
+            // Where nothing of the call has arrived, or not enough, there is no value.
+            assert!(bound.arguments.is_none() || is_json(text_of(&bound)));
         }
         BindStatus::Refused => {
             assert!(has_error, "refused without a reason: {:?}", bound.issues);

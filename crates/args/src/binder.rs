@@ -139,10 +139,13 @@ impl Binder {
             Ok(document) => self.bind_document(document, reading),
             Err(Stop::Limit(limit)) => self.refused(raw, reading, self.beyond(raw, limit)),
             Err(Stop::Reserved) => self.refused(raw, reading, reserved()),
-            Err(Stop::NotJson(at)) if self.policy.leniency == Leniency::Strict => {
+            Err(Stop::NotJson(at) | Stop::Behind(at))
+                if self.policy.leniency == Leniency::Strict =>
+            {
                 self.refused(raw, reading, not_json(raw, at))
             }
-            Err(Stop::NotJson(_)) => self.bind_tolerantly(raw, reading),
+            Err(Stop::NotJson(at)) => self.bind_tolerantly(raw, Some(at), reading),
+            Err(Stop::Behind(_)) => self.bind_tolerantly(raw, None, reading),
         }
     }
 
@@ -214,13 +217,14 @@ impl Binder {
             && tree
                 .children(root)
                 .map(|member| tree.key(member))
-                .any(|name| WRAPPERS.contains(&name) && undeclared(name))
+                .any(|name| WRAPPERS.has(name) && undeclared(name))
     }
 
-    /// Binds text as models write it: every document in the text is bound, and exactly one must fit.
-    fn bind_tolerantly(&self, raw: &str, reading: &Reading) -> Bound {
+    /// Binds text as models write it: every document in the text is bound, and exactly one must fit. `damage` is the byte at
+    /// which the document that the text starts with is not JSON.
+    fn bind_tolerantly(&self, raw: &str, damage: Option<usize>, reading: &Reading) -> Bound {
         let mut tree = Tree::for_repair(raw);
-        let found = candidates::find(&mut tree, raw, &self.schema, &self.limits);
+        let found = candidates::find(&mut tree, (raw, damage), &self.schema, &self.limits);
         if let Some(limit) = found.limit {
             return self.refused(raw, reading, self.beyond(raw, limit));
         }
@@ -263,9 +267,11 @@ impl Binder {
             bound.retain(|(candidate, _)| candidate.known);
         }
         match Self::only_fit(&tree, &bound) {
-            Ok(Some((candidate, outcome))) => {
-                let mut log = candidate.log.clone();
-                if bound.len() > 1 && outcome.node.is_some() {
+            Ok(Some((at, outcome))) => {
+                let several = bound.len() > 1;
+                let (mut candidate, _) = bound.swap_remove(at);
+                let mut log = std::mem::take(&mut candidate.log);
+                if several && outcome.node.is_some() {
                     log.whole(IssueCode::DuplicateCollapsed, candidate.span);
                 }
                 let bound =
@@ -281,16 +287,16 @@ impl Binder {
         }
     }
 
-    /// Returns the one document that fits; if none does, the one to report.
-    fn only_fit<'b>(
+    /// Returns the index of the one document that fits; if none does, of the one to report.
+    fn only_fit(
         tree: &Tree<'_>,
-        bound: &'b [(Candidate, Outcome)],
-    ) -> Result<Option<(&'b Candidate, Outcome)>, Box<Finding>> {
-        let mut fits = bound.iter().filter(|(_, outcome)| outcome.node.is_some());
-        let Some((first, outcome)) = fits.next() else {
-            let reported = bound.iter().find(|(candidate, _)| candidate.complete);
-            let reported = reported.or(bound.first());
-            return Ok(reported.map(|(candidate, outcome)| (candidate, *outcome)));
+        bound: &[(Candidate, Outcome)],
+    ) -> Result<Option<(usize, Outcome)>, Box<Finding>> {
+        let at = |at: usize| bound.get(at).map(|(_, outcome)| (at, *outcome));
+        let fits = bound.iter().position(|(_, outcome)| outcome.node.is_some());
+        let Some((first, outcome)) = fits.and_then(at) else {
+            let complete = bound.iter().position(|(candidate, _)| candidate.complete);
+            return Ok(at(complete.unwrap_or(0)));
         };
         // All other documents with names of this call must have the same value. One that does not fit cannot be
         // dismissed as an example, so the call is refused.
@@ -308,7 +314,7 @@ impl Binder {
                 return Err(Box::new(two_documents(other)));
             }
         }
-        Ok(Some((first, *outcome)))
+        Ok(Some((first, outcome)))
     }
 
     /// Builds the result: reports all changes, and refuses those that the policy does not allow.

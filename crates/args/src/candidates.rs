@@ -58,11 +58,17 @@ const WORK_MAX: (usize, usize) = (3, 64 * 1024);
 /// Functions around a call that only show its result.
 const SHOWING: [&str; 3] = ["print", "console.log", "json.dumps"];
 
-/// Finds the documents in a text.
-pub(crate) fn find(tree: &mut Tree<'_>, raw: &str, schema: &Schema, limits: &Limits) -> Found {
+/// Finds the documents in a text. `damage` is the byte at which the document that it starts with is not JSON.
+pub(crate) fn find(
+    tree: &mut Tree<'_>,
+    (raw, damage): (&str, Option<usize>),
+    schema: &Schema,
+    limits: &Limits,
+) -> Found {
     let mut finder = Finder {
         tree,
         raw,
+        damage,
         schema,
         limits,
         found: Found::default(),
@@ -99,6 +105,8 @@ impl Place {
 struct Finder<'f, 'r> {
     tree: &'f mut Tree<'r>,
     raw: &'f str,
+    /// Byte at which the document that the raw text starts with is not JSON.
+    damage: Option<usize>,
     schema: &'f Schema,
     limits: &'f Limits,
     found: Found,
@@ -176,6 +184,9 @@ impl Finder<'_, '_> {
     /// Checks that the model itself wrote a document, and that it is meant to run.
     fn check_turn(&mut self, text: &str, from: usize, place: &Place) {
         let before = text.get(from..place.start).unwrap_or_default();
+        if before.trim().is_empty() {
+            return;
+        }
         if let Some(at) = turn::of_another(before) {
             self.stopped(NoRead::Broken(from + at, Fault::Turn));
         } else if let Some(at) = turn::idle(before, place.called) {
@@ -187,6 +198,9 @@ impl Finder<'_, '_> {
         let schema = self.schema;
         let declares = |name: &str| schema.has_property(schema.root, name);
         let gap = text.get(start..end).unwrap_or_default();
+        if gap.trim().is_empty() {
+            return;
+        }
         match outside::check(gap, side, &declares) {
             Ok(()) => {}
             Err(Trouble::Fault(at, fault)) => self.stopped(NoRead::Broken(start + at, fault)),
@@ -224,13 +238,17 @@ impl Finder<'_, '_> {
                     }
                 }
             }
-            let (times, more) = WORK_MAX;
-            let worked = self.work > times * self.raw.len() + more;
-            if worked || self.found.candidates.len() >= self.limits.candidates_max {
+            if self.is_worked_out() || self.found.candidates.len() >= self.limits.candidates_max {
                 self.found.limit = Some("candidates_max");
                 return;
             }
         }
+    }
+
+    /// True if rejected documents have taken as much work as they may.
+    const fn is_worked_out(&self) -> bool {
+        let (times, more) = WORK_MAX;
+        self.work > times * self.raw.len() + more
     }
 
     /// True if the container may be arguments. A list only is if lists are wanted, or if it starts with an
@@ -256,6 +274,10 @@ impl Finder<'_, '_> {
             let Some(offset) = memchr::memchr3(b'(', b'{', b'[', rest) else {
                 break;
             };
+            if self.is_worked_out() {
+                self.found.limit = Some("candidates_max");
+                break;
+            }
             let open = at + offset;
             at = open + 1;
             match bytes.get(open) {
@@ -384,6 +406,13 @@ impl Finder<'_, '_> {
 
     /// Reads strict JSON, unless the document goes on behind it.
     fn read_strictly(&mut self, text: &str, start: usize) -> Result<Option<Read>, NoRead> {
+        if let Some(at) = self
+            .damage
+            .filter(|at| *at > start && self.starts_raw(text, start))
+        {
+            self.work += at.saturating_sub(start);
+            return Ok(None);
+        }
         let origin = self.origin.map(|span| (span, 0));
         match strict::container(self.tree, text, start, origin, self.limits) {
             Ok((node, end)) => {
@@ -402,13 +431,19 @@ impl Finder<'_, '_> {
                     dangling: false,
                 }))
             }
-            Err(Stop::NotJson(at)) => {
+            Err(Stop::NotJson(at) | Stop::Behind(at)) => {
                 self.work += at.saturating_sub(start);
                 Ok(None)
             }
             Err(Stop::Limit(limit)) => Err(NoRead::Limit(limit)),
             Err(Stop::Reserved) => Err(NoRead::Reserved),
         }
+    }
+
+    /// True if the raw text starts with the document at this byte.
+    fn starts_raw(&self, text: &str, start: usize) -> bool {
+        let before = text.as_bytes().get(..start).unwrap_or_default();
+        self.origin.is_none() && before.trim_ascii().is_empty()
     }
 
     /// Returns the range in the raw text; for a decoded text, the range of the string it was decoded from.
@@ -506,7 +541,7 @@ fn shares_a_name(tree: &Tree<'_>, schema: &Schema, node: NodeId) -> bool {
     match tree.kind(node) {
         Kind::Object => tree.children(node).any(|member| {
             let name = tree.key(member);
-            WRAPPERS.contains(&name) || schema.knows(schema.root, name)
+            WRAPPERS.has(name) || schema.knows(schema.root, name)
         }),
         Kind::Array => tree
             .children(node)
@@ -625,8 +660,11 @@ fn is_prose(text: &str) -> bool {
 
 /// Returns the range from the first fence to the end of the last one, the word behind it included; `None` if there is no fence.
 fn fences(text: &str) -> Option<(usize, usize)> {
-    const FENCE: &str = "```";
-    let (first, last) = (text.find(FENCE)?, text.rfind(FENCE)? + FENCE.len());
+    const FENCE: &[u8] = b"```";
+    let bytes = text.as_bytes();
+    let is_fence = |at: &usize| bytes.get(*at..).is_some_and(|rest| rest.starts_with(FENCE));
+    let first = memchr::memchr_iter(b'`', bytes).find(is_fence)?;
+    let last = memchr::memrchr_iter(b'`', bytes).find(is_fence)? + FENCE.len();
     let behind = text.get(last..).unwrap_or_default();
     let word = behind.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
     Some((first, text.len() - word.len()))

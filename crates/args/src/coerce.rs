@@ -228,7 +228,7 @@ impl<'c, 'r> Coercer<'c, 'r> {
     fn is_free_map(&self, id: SchemaId) -> bool {
         let rules = self.schema.rules(id);
         let declares = |object: &ObjectRules| !object.properties.is_empty();
-        !rules.is_composed() && !rules.object.as_ref().is_some_and(declares)
+        !rules.is_composed() && !rules.object.as_deref().is_some_and(declares)
     }
 
     /// Returns the value as it is. A URI that is not absolute is kept with an issue (B6).

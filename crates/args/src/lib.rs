@@ -21,6 +21,7 @@ mod fold;
 mod format;
 mod limits;
 mod markup;
+mod names;
 mod number;
 mod outside;
 mod reading;

@@ -191,6 +191,23 @@ pub(crate) fn is_whole(json: &str) -> bool {
     !json.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
 
+/// True for an integer or a decimal that is spelt as in JSON and without an exponent, as nearly all numbers are.
+pub(crate) fn is_plain(token: &str) -> bool {
+    let unsigned = token.strip_prefix('-').unwrap_or(token).as_bytes();
+    let point = memchr::memchr(b'.', unsigned);
+    let (whole, fraction) = unsigned.split_at(point.unwrap_or(unsigned.len()));
+    let is_whole = match whole {
+        [b'0'] => !token.starts_with('-') && point.is_none(),
+        [first, rest @ ..] => matches!(first, b'1'..=b'9') && rest.iter().all(u8::is_ascii_digit),
+        [] => false,
+    };
+    is_whole
+        && match fraction {
+            [] => true,
+            [_, digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+        }
+}
+
 /// A number that a model wrote, in JSON's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reading {
@@ -276,7 +293,8 @@ pub(crate) fn from_text(text: &str, decimal_comma: bool) -> Option<Reading> {
     if decimal_comma && unsigned.contains('.') && ungroup(unsigned, '.').is_some() {
         return None;
     }
-    if let Some(json) = from_token(text) {
+    let plain = is_plain(text).then(|| text.to_owned());
+    if let Some(json) = plain.or_else(|| from_token(text)) {
         return Some(Reading {
             json,
             grouped: false,
@@ -346,7 +364,7 @@ fn digits(text: &str) -> Option<String> {
         && !text.starts_with('_')
         && !text.ends_with('_')
         && !text.contains("__");
-    well_formed.then(|| text.replace('_', ""))
+    well_formed.then(|| text.chars().filter(|c| *c != '_').collect())
 }
 
 #[cfg(test)]
@@ -360,6 +378,20 @@ mod tests {
             expected,
             "{text:?}"
         );
+    }
+
+    /// A plain number is one that is read as it is spelt.
+    #[test]
+    fn plain_numbers_keep_their_spelling() {
+        for token in ["0", "7", "-7", "120", "1.5", "-1.50", "90.0"] {
+            assert!(is_plain(token), "{token}");
+            assert_eq!(from_token(token).as_deref(), Some(token));
+        }
+        for token in [
+            "", "-", "00", "007", "-0", ".5", "5.", "1.", "1.x", "1e5", "+5", "1_000", "１", "5 ",
+        ] {
+            assert!(!is_plain(token), "{token}");
+        }
     }
 
     /// B4: a bound is shown in plain notation.

@@ -91,10 +91,7 @@ pub(crate) fn of_value(value: &Value) -> String {
 /// Writes a string as a JSON string.
 pub(crate) fn quote(text: &str, out: &mut String) {
     out.push('"');
-    if !text
-        .bytes()
-        .any(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
-    {
+    if crate::strict::plain(text.as_bytes()) == text.len() {
         out.push_str(text);
         out.push('"');
         return;

@@ -80,7 +80,7 @@ impl<'p> Report<'p> {
             raw,
             limits,
             language,
-            issues: Vec::new(),
+            issues: Vec::with_capacity(4),
             left_out: 0,
             unreadable: Vec::new(),
             quotes: !schema.has_sensitive(),
@@ -375,7 +375,7 @@ fn excerpt(text: &str) -> String {
 }
 
 fn pointer(tree: &Tree<'_>, path: &[Step]) -> String {
-    let mut pointer = String::new();
+    let mut pointer = String::with_capacity(path.len() * 16);
     for step in path {
         pointer.push('/');
         match step {

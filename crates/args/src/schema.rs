@@ -146,19 +146,15 @@ impl Schema {
             parts.is_empty() || parts.iter().any(|part| self.takes(*part, types))
         };
         rules.types.has(types)
-            && rules.all_of.iter().all(|part| self.takes(*part, types))
-            && some(&rules.any_of)
-            && some(&rules.one_of)
+            && rules.all_of().iter().all(|part| self.takes(*part, types))
+            && some(rules.any_of())
+            && some(rules.one_of())
     }
 
     fn some_object(&self, id: SchemaId, fits: &dyn Fn(&ObjectRules) -> bool) -> bool {
         let rules = self.rules(id);
-        let mut parts = rules
-            .all_of
-            .iter()
-            .chain(&rules.any_of)
-            .chain(&rules.one_of);
-        rules.object.as_ref().is_some_and(fits) || parts.any(|part| self.some_object(*part, fits))
+        let mut parts = rules.parts();
+        rules.object.as_deref().is_some_and(fits) || parts.any(|part| self.some_object(*part, fits))
     }
 
     pub(crate) fn shown(&self) -> &[Shown] {
@@ -181,21 +177,19 @@ impl Schema {
     }
 }
 
-/// All rules of one schema object.
+/// All rules of one schema object. What most schemas do not have is behind a pointer, so that a parameter's rules fit one
+/// line of the processor's cache.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) types: Types,
     pub(crate) kind: Option<ValueKind>,
-    pub(crate) allowed: Option<Allowed>,
-    pub(crate) number: Option<NumberRules>,
-    pub(crate) text: Option<TextRules>,
-    pub(crate) list: Option<ListRules>,
-    pub(crate) object: Option<ObjectRules>,
-    pub(crate) all_of: Vec<SchemaId>,
-    pub(crate) any_of: Vec<SchemaId>,
-    pub(crate) one_of: Vec<SchemaId>,
-    pub(crate) not: Option<SchemaId>,
-    pub(crate) condition: Option<Condition>,
+    pub(crate) allowed: Option<Box<Allowed>>,
+    pub(crate) number: Option<Box<NumberRules>>,
+    pub(crate) text: Option<Box<TextRules>>,
+    pub(crate) list: Option<Box<ListRules>>,
+    pub(crate) object: Option<Box<ObjectRules>>,
+    /// `None` if no other schema applies to the same value.
+    pub(crate) composed: Option<Box<Composed>>,
     /// Overrides the tool's strictness: true if the value must already be of its own type. `None` if the tool
     /// decides.
     pub(crate) strict: Option<bool>,
@@ -212,9 +206,28 @@ impl Default for Types {
 impl Rules {
     /// True if other schemas apply to the same value.
     pub(crate) fn is_composed(&self) -> bool {
-        !(self.all_of.is_empty() && self.any_of.is_empty() && self.one_of.is_empty())
-            || self.not.is_some()
-            || self.condition.is_some()
+        self.composed.is_some()
+    }
+
+    /// Returns the schemas that must all accept the value as well.
+    pub(crate) fn all_of(&self) -> &[SchemaId] {
+        self.composed.as_ref().map_or(&[], |parts| &parts.all_of)
+    }
+
+    /// Returns the schemas of which one or more must accept the value.
+    pub(crate) fn any_of(&self) -> &[SchemaId] {
+        self.composed.as_ref().map_or(&[], |parts| &parts.any_of)
+    }
+
+    /// Returns the schemas of which exactly one must accept the value.
+    pub(crate) fn one_of(&self) -> &[SchemaId] {
+        self.composed.as_ref().map_or(&[], |parts| &parts.one_of)
+    }
+
+    /// Returns all of these schemas.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &SchemaId> {
+        let parts = self.all_of().iter().chain(self.any_of());
+        parts.chain(self.one_of())
     }
 
     /// True if only strings, numbers, booleans and null are allowed.
@@ -231,12 +244,33 @@ impl Rules {
             Some(format) if self.types == Types::TEXT => format.expected().text(language),
             _ => self.types.describe(language),
         };
-        let bounds = self.number.as_ref().map(NumberRules::expected);
+        let bounds = self.number.as_deref().map(NumberRules::expected);
         let bounds = bounds.into_iter().flatten();
         bounds.fold(kind, |first, bound| {
             let second = bound.text(language);
             Say::And { first, second }.text(language)
         })
+    }
+}
+
+/// Other schemas that apply to the same value.
+#[derive(Debug, Default)]
+pub(crate) struct Composed {
+    pub(crate) all_of: Vec<SchemaId>,
+    pub(crate) any_of: Vec<SchemaId>,
+    pub(crate) one_of: Vec<SchemaId>,
+    pub(crate) not: Option<SchemaId>,
+    pub(crate) condition: Option<Condition>,
+}
+
+impl Composed {
+    /// True if there is no other schema.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all_of.is_empty()
+            && self.any_of.is_empty()
+            && self.one_of.is_empty()
+            && self.not.is_none()
+            && self.condition.is_none()
     }
 }
 
@@ -302,6 +336,8 @@ impl Member {
 /// Bounds on numbers.
 #[derive(Debug, Default)]
 pub(crate) struct NumberRules {
+    /// Smallest and largest 64-bit integer that the other rules accept; `None` if they also ask for a multiple.
+    pub(crate) integers: Option<[i64; 2]>,
     pub(crate) minimum: Option<Decimal>,
     pub(crate) maximum: Option<Decimal>,
     pub(crate) exclusive_minimum: Option<Decimal>,
@@ -310,6 +346,43 @@ pub(crate) struct NumberRules {
 }
 
 impl NumberRules {
+    /// Returns the range of integers that the bounds accept, so that most numbers are compared as machine words.
+    pub(crate) fn range_of_integers(&self) -> Option<[i64; 2]> {
+        if self.multiple_of.is_some() {
+            return None;
+        }
+        // A bound with a fraction or beyond 64 bits is compared digit by digit.
+        let whole = |bound: &Option<Decimal>, other: i64| match bound {
+            Some(bound) => bound.to_integer(18)?.parse().ok(),
+            None => Some(other),
+        };
+        let above = whole(&self.exclusive_minimum, i64::MIN)?;
+        let below = whole(&self.exclusive_maximum, i64::MAX)?;
+        let least = match self.exclusive_minimum {
+            Some(_) => above.checked_add(1)?,
+            None => above,
+        };
+        let most = match self.exclusive_maximum {
+            Some(_) => below.checked_sub(1)?,
+            None => below,
+        };
+        Some([
+            least.max(whole(&self.minimum, i64::MIN)?),
+            most.min(whole(&self.maximum, i64::MAX)?),
+        ])
+    }
+
+    /// True if the bounds surely accept a number: a short integer in their range.
+    pub(crate) fn surely_accept(&self, json: &str) -> bool {
+        let short = json.len() <= 18;
+        self.integers.is_some_and(|[least, most]| {
+            short
+                && json
+                    .parse()
+                    .is_ok_and(|number| (least..=most).contains(&number))
+        })
+    }
+
     /// True if a bound lies beyond 64 bits.
     pub(crate) fn goes_beyond_64_bits(&self) -> bool {
         let bounds = [
@@ -388,6 +461,9 @@ pub(crate) struct ObjectRules {
     pub(crate) required_count: usize,
     /// Indexes by name, if there are too many properties to compare one by one.
     pub(crate) by_name: HashMap<String, usize>,
+    /// The same by alias and by folded name; no index if several names fold alike.
+    pub(crate) by_alias: HashMap<String, usize>,
+    pub(crate) by_fold: HashMap<String, Option<usize>>,
     pub(crate) patterns: Vec<(Pattern, SchemaId)>,
     pub(crate) additional: Additional,
     /// Required names that are not declared properties.
@@ -444,6 +520,22 @@ pub(crate) enum Additional {
 impl ObjectRules {
     /// Maximum number of properties that are compared one by one; above it a table is used.
     const SCAN_MAX: usize = 12;
+
+    /// Fills the tables by which an alias and another spelling find their property.
+    pub(crate) fn index(&mut self) {
+        if self.properties.len() <= Self::SCAN_MAX {
+            return;
+        }
+        for (at, property) in self.properties.iter().enumerate() {
+            for alias in &property.aliases {
+                self.by_alias.entry(alias.clone()).or_insert(at);
+            }
+            self.by_fold
+                .entry(property.folded.clone())
+                .and_modify(|found| *found = None)
+                .or_insert(Some(at));
+        }
+    }
 
     /// Returns the index of the property with exactly this name. `hint` is its likely index: callers send
     /// members in the declared order.
@@ -502,6 +594,14 @@ impl ObjectRules {
     /// Returns the declared property that another spelling of its name means: an alias, or the only one that
     /// folds to the same.
     pub(crate) fn respelt(&self, name: &str) -> Option<(&Property, bool)> {
+        if self.properties.len() > Self::SCAN_MAX {
+            let alias = self.by_alias.get(name).map(|at| (*at, true));
+            let (at, alias) = match alias {
+                Some(found) => found,
+                None => ((*self.by_fold.get(&fold(name))?)?, false),
+            };
+            return self.properties.get(at).map(|property| (property, alias));
+        }
         if let Some(property) = self
             .properties
             .iter()

@@ -3,6 +3,7 @@
 //! Most calls end here. Text that is not strict JSON goes to the tolerant reader; text beyond a limit does not.
 
 use crate::limits::Limits;
+use crate::names;
 use crate::tree::{Kind, NONE, NodeId, Span, Str, Tree};
 
 /// A document of strict JSON.
@@ -19,6 +20,8 @@ pub(crate) struct Document<'r> {
 pub(crate) enum Stop {
     /// The text is not JSON at this byte.
     NotJson(usize),
+    /// The text goes on at this byte, behind a whole document.
+    Behind(usize),
     /// The text exceeds this limit.
     Limit(&'static str),
     /// The text has a name that `serde_json` does not read as a name.
@@ -28,7 +31,7 @@ pub(crate) enum Stop {
 /// True for a name that `serde_json` reserves: a string under it would silently become another value, so no
 /// call may have it.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    name.starts_with("$serde_json::private::")
+    name.starts_with('$') && name.starts_with("$serde_json::private::")
 }
 
 /// Reads the whole text as one document.
@@ -38,7 +41,7 @@ pub(crate) fn parse<'r>(raw: &'r str, limits: &Limits) -> Result<Document<'r>, S
     let root = reader.value()?;
     reader.white();
     if reader.at < raw.len() {
-        return reader.stop();
+        return Err(Stop::Behind(reader.at));
     }
     let duplicates = reader.duplicates;
     Ok(Document {
@@ -78,6 +81,23 @@ struct Frame {
     node: NodeId,
     last: NodeId,
     object: bool,
+    keys: KeyBits,
+}
+
+/// One bit for each key of an object, by its length and its ends: two keys that are equal share their bit.
+#[derive(Debug, Clone, Copy, Default)]
+struct KeyBits {
+    seen: u64,
+    /// True if two keys share a bit, so that the keys have to be compared.
+    shared: bool,
+}
+
+impl KeyBits {
+    fn add(&mut self, key: &[u8]) {
+        let bit = names::bit(key);
+        self.shared |= self.seen & bit != 0;
+        self.seen |= bit;
+    }
 }
 
 /// Content behind an opening bracket.
@@ -159,7 +179,8 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                     byte if byte == closer(object) => {
                         self.at += 1;
                         done = frame.node;
-                        self.end(done);
+                        let shared = frame.keys.shared;
+                        self.end(done, shared);
                         stack.pop();
                     }
                     _ => return self.stop(),
@@ -178,7 +199,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.attach(stack.last_mut(), node, key)?;
         if self.peek() == closer(object) {
             self.at += 1;
-            self.end(node);
+            self.end(node, false);
             return Ok(Opened::Empty(node));
         }
         if self.base_depth + stack.len() >= self.limits.depth() {
@@ -188,6 +209,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             node,
             last: NONE,
             object,
+            keys: KeyBits::default(),
         });
         self.next_key(object).map(Opened::First)
     }
@@ -285,17 +307,15 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     fn string(&mut self) -> Result<Str, Stop> {
         self.at += 1;
         let start = self.at;
-        loop {
-            match self.peek() {
-                b'"' => {
-                    let text = self.piece(start, self.at);
-                    self.at += 1;
-                    return Ok(text);
-                }
-                b'\\' => return self.escaped_string(start),
-                0..0x20 => return self.stop(),
-                _ => self.at += 1,
+        self.at += plain(self.rest());
+        match self.peek() {
+            b'"' => {
+                let text = self.piece(start, self.at);
+                self.at += 1;
+                Ok(text)
             }
+            b'\\' => self.escaped_string(start),
+            _ => self.stop(),
         }
     }
 
@@ -322,7 +342,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
                     }
                 }
                 0..0x20 => return self.stop(),
-                _ => self.at += 1,
+                _ => self.at += plain(self.rest()),
             }
         }
     }
@@ -353,24 +373,29 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
 
     fn attach(&mut self, frame: Option<&mut Frame>, node: NodeId, key: Str) -> Result<(), Stop> {
         let Some(frame) = frame else { return Ok(()) };
-        if frame.object && is_reserved(self.tree.str(key)) {
+        if !frame.object {
+            self.tree.append(frame.node, &mut frame.last, node);
+            return Ok(());
+        }
+        let name = self.tree.bytes(key);
+        frame.keys.add(name);
+        if name.first() == Some(&b'$') && is_reserved(self.tree.str(key)) {
             return Err(Stop::Reserved);
         }
         self.tree.node_mut(node).key = key;
         let count = self.tree.append(frame.node, &mut frame.last, node);
-        if frame.object && count > self.limits.members_max {
+        if count > self.limits.members_max {
             return Err(Stop::Limit("members_max"));
         }
         Ok(())
     }
 
-    /// Ends a container.
-    fn end(&mut self, node: NodeId) {
+    /// Ends a container. `shared` says that two of its keys may be equal.
+    fn end(&mut self, node: NodeId, shared: bool) {
         if self.origin.is_none() {
             self.tree.node_mut(node).span.end = self.at as u32;
         }
-        let container = self.tree.node(node);
-        if container.kind == Kind::Object && container.count > 1 && !self.duplicates {
+        if shared && !self.duplicates {
             self.duplicates = has_duplicates(self.tree, node);
         }
     }
@@ -395,17 +420,45 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
     }
 }
 
+/// Returns the number of bytes before the first that ends a plain string: a quote, a backslash or a control character. Eight
+/// bytes are looked at together, as a string may be long.
+pub(crate) fn plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    // The highest bit of each byte that is below the subtrahend, exact for the first such byte.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
+        let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
+        let found = (below(word, 0x20) | quote | backslash) & (ONES << 7);
+        if found != 0 {
+            return index * 8 + (found.trailing_zeros() / 8) as usize;
+        }
+    }
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    let tail = rest.iter().position(ends).unwrap_or(rest.len());
+    bytes.len() - rest.len() + tail
+}
+
 /// True if an object has a key twice. Small objects are compared pairwise, others sorted.
 pub(crate) fn has_duplicates(tree: &Tree<'_>, object: NodeId) -> bool {
+    let mut bits = KeyBits::default();
+    for child in tree.children(object) {
+        bits.add(tree.bytes(tree.node(child).key));
+    }
+    if !bits.shared {
+        return false;
+    }
     if tree.node(object).count <= 12 {
         let mut child = tree.node(object).first;
         while child != NONE {
             let node = tree.node(child);
-            let key = tree.str(node.key);
+            let key = tree.bytes(node.key);
             let mut other = node.next;
             while other != NONE {
                 let node = tree.node(other);
-                if tree.str(node.key) == key {
+                if tree.bytes(node.key) == key {
                     return true;
                 }
                 other = node.next;
@@ -414,7 +467,47 @@ pub(crate) fn has_duplicates(tree: &Tree<'_>, object: NodeId) -> bool {
         }
         return false;
     }
-    let mut keys: Vec<&str> = tree.children(object).map(|child| tree.key(child)).collect();
+    let key = |child: NodeId| tree.bytes(tree.node(child).key);
+    let mut keys: Vec<&[u8]> = tree.children(object).map(key).collect();
     keys.sort_unstable();
     keys.windows(2).any(|pair| pair.first() == pair.last())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Eight bytes at a time end where one byte at a time does.
+        #[test]
+        fn plain_ends_before_the_first_special_byte(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+            prop_assert_eq!(plain(&bytes), bytes.iter().position(ends).unwrap_or(bytes.len()));
+        }
+
+        /// The bits of the keys overlook no key that stands there twice.
+        #[test]
+        fn a_key_twice_is_found(keys in proptest::collection::vec("[a-c]{0,3}", 0..20)) {
+            let members: Vec<String> = keys.iter().map(|key| format!("\"{key}\": 1")).collect();
+            let text = format!("{{{}}}", members.join(", "));
+            let different: HashSet<&String> = keys.iter().collect();
+            let document = parse(&text, &Limits::default()).unwrap();
+            prop_assert_eq!(document.duplicates, different.len() < keys.len());
+            prop_assert_eq!(has_duplicates(&document.tree, document.root), document.duplicates);
+        }
+    }
+
+    /// A byte with its highest bit set is a part of a character, also right before the end of a string.
+    #[test]
+    fn plain_takes_characters_of_many_bytes() {
+        for text in ["ä", "äöüß", "日本語のテキスト", "a\u{10ffff}b", "\u{7f}"] {
+            assert_eq!(plain(text.as_bytes()), text.len(), "{text}");
+            let ended = format!("{text}\"{text}");
+            assert_eq!(plain(ended.as_bytes()), text.len(), "{text}");
+        }
+    }
 }

@@ -161,7 +161,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             log,
             origin: None,
             at: 0,
-            stack: Vec::new(),
+            stack: Vec::with_capacity(8),
             base_depth: 0,
             white: filler::WhiteCache::default(),
             lookaheads: 0,
@@ -448,7 +448,9 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         if self.base_depth + self.stack.len() >= self.limits.depth() {
             return Err(NoRead::Limit("depth_max"));
         }
-        let start = self.at.saturating_sub(1);
+        // Members without a brace start where they stand.
+        let bracket = usize::from(closer != Closer::End);
+        let start = self.at.saturating_sub(bracket);
         let node = self.push(kind, Str::EMPTY, start)?;
         if !self.stack.is_empty() {
             self.attach(node, key)?;
@@ -581,7 +583,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         let Some(frame) = self.stack.last_mut() else {
             return Ok(());
         };
-        if is_reserved(self.tree.str(key)) {
+        if self.tree.bytes(key).first() == Some(&b'$') && is_reserved(self.tree.str(key)) {
             return Err(NoRead::Reserved);
         }
         self.tree.node_mut(node).key = key;
@@ -625,7 +627,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         };
         let part_of_call = |member: NodeId| {
             let name = self.tree.key(member);
-            CALL_MEMBERS.contains(&name) || (WRAPPERS.contains(&name) && declared(member))
+            CALL_MEMBERS.has(name) || (WRAPPERS.has(name) && declared(member))
         };
         declared(document) || self.tree.children(document).all(part_of_call)
     }

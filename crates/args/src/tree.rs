@@ -40,20 +40,31 @@ impl Kind {
     }
 }
 
-/// A piece of text in the raw text or in the side buffer.
+/// A piece of text in the raw text or in the side buffer. It takes eight bytes, because each node has three of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Str {
     start: u32,
+    /// Length in bytes, and in the highest bit whether it is in the side buffer.
     len: u32,
-    side: bool,
 }
 
 impl Str {
+    /// Bit that says that a piece is in the side buffer. No text is longer than 2^28 bytes.
+    const SIDE: u32 = 1 << 31;
+
     pub(crate) const EMPTY: Self = Self {
         start: 0,
-        len: 0,
-        side: true,
+        len: Self::SIDE,
     };
+
+    const fn range(self) -> Range<usize> {
+        let start = self.start as usize;
+        start..start + (self.len & !Self::SIDE) as usize
+    }
+
+    const fn is_side(self) -> bool {
+        self.len & Self::SIDE != 0
+    }
 }
 
 /// Byte range in the raw text.
@@ -114,7 +125,7 @@ impl<'r> Tree<'r> {
 
     /// Creates a tree with room for the strings, all of which the tolerant reader copies.
     pub(crate) fn for_repair(raw: &'r str) -> Self {
-        let nodes = (raw.len() / 16).clamp(16, 1024);
+        let nodes = (raw.len() / 8).clamp(16, 1024);
         Self {
             raw,
             side: String::with_capacity(raw.len()),
@@ -152,12 +163,18 @@ impl<'r> Tree<'r> {
     }
 
     pub(crate) fn str(&self, text: Str) -> &str {
-        let range = text.start as usize..text.start as usize + text.len as usize;
-        if text.side {
+        let range = text.range();
+        if text.is_side() {
             &self.side[range]
         } else {
             &self.raw[range]
         }
+    }
+
+    /// Returns the bytes of a piece of text. Comparing them is cheaper than making a string of them first.
+    pub(crate) fn bytes(&self, text: Str) -> &[u8] {
+        let from = if text.is_side() { &self.side } else { self.raw };
+        from.as_bytes().get(text.range()).unwrap_or_default()
     }
 
     /// Returns the content of a string or a number.
@@ -185,7 +202,6 @@ impl<'r> Tree<'r> {
         Str {
             start: start as u32,
             len: (end - start) as u32,
-            side: false,
         }
     }
 
@@ -202,8 +218,7 @@ impl<'r> Tree<'r> {
     pub(crate) fn side_since(&self, mark: usize) -> Str {
         Str {
             start: mark as u32,
-            len: (self.side.len() - mark) as u32,
-            side: true,
+            len: (self.side.len() - mark) as u32 | Str::SIDE,
         }
     }
 

@@ -72,10 +72,9 @@ impl Validator<'_, '_> {
                 let json = tree.text(node);
                 is_finite(json)
                     && fits_kind(rules, json)
-                    && rules
-                        .number
-                        .as_ref()
-                        .is_none_or(|rules| broken_bound(rules, json).is_none())
+                    && rules.number.as_ref().is_none_or(|rules| {
+                        rules.surely_accept(json) || broken_bound(rules, json).is_none()
+                    })
             }
             Kind::Text => {
                 let text = tree.text(node);
@@ -143,6 +142,7 @@ impl Validator<'_, '_> {
     fn accepts_object(self, rules: &ObjectRules, node: NodeId) -> bool {
         let mut missing = rules.required_count;
         let mut hint = 0;
+        let mut present = None;
         let mut child = self.tree.node(node).first;
         while child != NONE {
             let member = self.tree.node(child);
@@ -160,7 +160,7 @@ impl Validator<'_, '_> {
                 if !rules.patterns.is_empty() && !self.accepts_patterns(rules, child) {
                     return false;
                 }
-            } else if !self.accepts_undeclared(rules, node, child) {
+            } else if !self.accepts_undeclared(rules, (node, &mut present), child) {
                 return false;
             }
             child = member.next;
@@ -177,7 +177,14 @@ impl Validator<'_, '_> {
             .all(|(_, id)| self.accepts(child, *id))
     }
 
-    fn accepts_undeclared(self, rules: &ObjectRules, node: NodeId, child: NodeId) -> bool {
+    /// True if a member that is not a declared property is accepted. `present` is filled in where it is needed, once for
+    /// all members: an object may have thousands.
+    fn accepts_undeclared(
+        self,
+        rules: &ObjectRules,
+        (node, present): (NodeId, &mut Option<Vec<bool>>),
+        child: NodeId,
+    ) -> bool {
         if !self.accepts_patterns(rules, child) {
             return false;
         }
@@ -189,13 +196,28 @@ impl Validator<'_, '_> {
             Additional::Welcome | Additional::Elsewhere => true,
             // Another spelling of a declared name that is absent is taken for that name.
             Additional::Unexpected => {
-                let meant = rules.respelt(name);
-                let absent = |name: &str| self.tree.member(node, name).is_none();
-                self.keeps_unknown && !meant.is_some_and(|(property, _)| absent(&property.name))
+                self.keeps_unknown
+                    && rules.respelt(name).is_none_or(|(property, _)| {
+                        let present = present.get_or_insert_with(|| self.present(rules, node));
+                        let at = rules.position(&property.name, 0);
+                        at.is_some_and(|at| present.get(at).copied().unwrap_or_default())
+                    })
             }
             Additional::Refused | Additional::Unevaluated => false,
             Additional::Typed(id) => self.accepts(child, id),
         }
+    }
+
+    /// Returns for each declared property whether the object has it.
+    fn present(self, rules: &ObjectRules, node: NodeId) -> Vec<bool> {
+        let mut present = vec![false; rules.properties.len()];
+        for child in self.tree.children(node) {
+            let at = rules.position(self.tree.key(child), 0);
+            if let Some(found) = at.and_then(|at| present.get_mut(at)) {
+                *found = true;
+            }
+        }
+        present
     }
 
     /// Returns the rule about an object as a whole that it breaks; members are checked elsewhere.
@@ -257,6 +279,9 @@ impl Validator<'_, '_> {
     /// True if the schemas that apply to the same value accept it.
     fn accepts_parts(self, rules: &Rules, node: NodeId) -> bool {
         let fits = |id: &SchemaId| self.accepts(node, *id);
+        let Some(rules) = &rules.composed else {
+            return true;
+        };
         if !rules.all_of.iter().all(fits) {
             return false;
         }
@@ -302,7 +327,7 @@ fn fits_name(rules: &Rules, name: &str) -> bool {
 
 /// True if a 64-bit float can hold the number; it is only parsed if it has an exponent or very many digits.
 pub(crate) fn is_finite(json: &str) -> bool {
-    let large = json.len() > 300 || json.bytes().any(|byte| matches!(byte, b'e' | b'E'));
+    let large = json.len() > 300 || memchr::memchr2(b'e', b'E', json.as_bytes()).is_some();
     !large || Decimal::is_finite(json)
 }
 
@@ -314,7 +339,7 @@ pub(crate) fn fits_kind(rules: &Rules, integer: &str) -> bool {
         || integer.parse::<i64>().is_ok()
         || rules
             .number
-            .as_ref()
+            .as_deref()
             .is_some_and(NumberRules::goes_beyond_64_bits)
 }
 

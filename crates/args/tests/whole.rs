@@ -351,6 +351,26 @@ fn code_is_not_a_string() {
     ]);
 }
 
+/// B6: a lone word behind a comma may be a member of its own, as in JavaScript's `{note: b, c}`, or an item of a list.
+#[test]
+fn a_word_behind_a_comma_is_not_a_part_of_a_string() {
+    check(&[
+        (r#"{"note": b, c, d}"#, None),
+        (r#"{"note": b, c, d, "n": 1}"#, None),
+        (r#"{"n": 1, "note": b, c}"#, None),
+        ("{note: Paris, France}", None),
+        ("{note: Main Street 1, _x}", None),
+        ("{note: 北京, 上海}", None),
+        (
+            "{note: on Friday, at the desk}",
+            Some(r#"{"note":"on Friday, at the desk"}"#),
+        ),
+        ("{note: July 4, 2026}", Some(r#"{"note":"July 4, 2026"}"#)),
+        // In quotes it is text.
+        ("{note: 'b, c, d'}", Some(r#"{"note":"b, c, d"}"#)),
+    ]);
+}
+
 /// B6: an escape is decoded by the rules of the language that the string is written in, or refused.
 #[test]
 fn escapes_have_one_reading() {
@@ -393,6 +413,21 @@ fn a_missing_quote_is_not_inserted() {
         (r#"{"n": 1", "force": true}"#, None),
         (r#"{"force": true", "n": 1}"#, None),
     ]);
+}
+
+/// A place in the text never lies within a character.
+#[test]
+fn places_are_whole_characters() {
+    let schema = json!({"type": "array", "items": {"type": "integer"}});
+    let binder = Binder::from_schema(&schema, BindPolicy::default()).unwrap();
+    for raw in ["\u{feff}\"v\": 0}", "\u{a0}\"v\": 0}", "\u{feff}\"v\": {\"a\": 1}}"] {
+        let bound = binder.bind(raw);
+        assert!(!bound.issues.is_empty(), "{raw}");
+        for issue in &bound.issues {
+            let [start, end] = issue.span.unwrap();
+            assert!(raw.get(start..end).is_some(), "{raw:?}: {issue:?}");
+        }
+    }
 }
 
 /// An issue names the first place of its kind; the result names every one, so that a reader can be shown all of them.

@@ -3,7 +3,7 @@
 //! Times and ratios are criterion's, of the run before this one. Beside them stand the two ratios that have a target, measured in turns: a
 //! round of ours, a round of the peer, in alternating order, and the median over the rounds. A machine that is busy with something else
 //! slows both sides of a round, so this ratio is stable while the others drift: it decides which figures are over their target. Nothing
-//! here fails for being slow.
+//! here fails for being slow. `--declarations FILE`, once or more, adds the declarations of corpora: one call to each of them in turn.
 
 use std::fs;
 use std::hint::black_box;
@@ -11,9 +11,10 @@ use std::io::{Result, Write, stdout};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use countersign::dialect;
 use countersign_args::Limits;
-use countersign_benches::hostile;
-use countersign_benches::work::{self, Binding, Executing};
+use countersign_benches::work::{self, Binding, Executing, Reading};
+use countersign_benches::{declarations, hostile, written};
 use serde_json::Value;
 
 /// Amount of measuring in turns.
@@ -25,17 +26,21 @@ struct Effort {
 fn main() -> Result<()> {
     let has = |option: &str| std::env::args().any(|argument| argument == option);
     let (rounds, passes) = match (has("--bench"), has("--quick")) {
-        (true, false) => (101, 20),
+        // Short rounds: one that the machine interrupts is far off, and the median leaves it out.
+        (true, false) => (801, 2),
         // Shows the order of magnitude in seconds.
-        (true, true) => (9, 5),
+        (true, true) => (41, 2),
         // Not `cargo bench` but `cargo test`: only whether it runs.
         (false, _) => (1, 1),
     };
     let effort = Effort { rounds, passes };
     let mut table = Table::default();
     binding(&effort, &mut table);
+    declarations(&effort, &mut table)?;
+    reading(&effort, &mut table)?;
     executing(&mut table);
     hostile_texts(&effort, &mut table);
+    marks(&effort, &mut table);
     table.print(&mut stdout().lock())
 }
 
@@ -48,14 +53,88 @@ fn binding(effort: &Effort, table: &mut Table) {
 
     let ours = estimate("bind/well_formed");
     let turns = in_turns(&|| binding.well_formed());
-    let target = Target::AtMost(1.3);
+    let target = Target::AtMost(1.0);
     table.compared("bind, well-formed call", ours, peer, Some((turns, target)));
     let ours = estimate("bind/damaged");
     let turns = in_turns(&|| binding.damaged());
-    let target = Target::AtMost(5.0);
+    let target = Target::AtMost(4.0);
     table.compared("bind, damaged call", ours, peer, Some((turns, target)));
     let ours = estimate("canonical/form");
     table.compared("canonical form of a call", ours, peer, None);
+}
+
+/// Calls to every declaration of the files behind `--declarations`, in turn.
+fn declarations(effort: &Effort, table: &mut Table) -> Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let pairs = arguments.iter().zip(arguments.iter().skip(1));
+    let files: Vec<&Path> = pairs
+        .filter(|(option, _)| *option == "--declarations")
+        .map(|(_, file)| Path::new(file))
+        .collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    let (schemas, calls) = declarations::read(&files)?;
+    let binding = Binding::of(&schemas, calls);
+    // A pass is much longer than one of the generated calls.
+    let effort = Effort {
+        rounds: effort.rounds.div_ceil(2),
+        passes: 1,
+    };
+    let against = |ours: &dyn Fn()| in_turns(&effort, ours, &|| binding.peer());
+    for (what, turns, target) in [
+        ("well-formed", against(&|| binding.well_formed()), 1.0),
+        ("damaged", against(&|| binding.damaged()), 4.0),
+    ] {
+        let what = format!("bind, {what}, {} declarations in turn", schemas.len());
+        table.row([
+            &what,
+            "",
+            "",
+            "",
+            &format!("{turns:.2} ×"),
+            &Target::AtMost(target).against(Some(turns)),
+        ]);
+    }
+    Ok(())
+}
+
+/// A model's whole texts, beside one pass over their characters.
+fn reading(effort: &Effort, table: &mut Table) -> Result<()> {
+    let reading = Reading::prepare()?;
+    let turns = in_turns(effort, &|| reading.read(), &|| reading.scan());
+    table.row([
+        &format!("read the calls of {} whole texts", reading.count()),
+        "",
+        "a pass over them",
+        "",
+        &format!("{turns:.2} ×"),
+        &Target::AtMost(3.0).against(Some(turns)),
+    ]);
+    Ok(())
+}
+
+/// Whole texts that are made to be expensive.
+fn marks(effort: &Effort, table: &mut Table) {
+    for marks in written::marks() {
+        let read = || black_box(dialect::written::read(&marks.text, marks.format)).is_ok();
+        let mut times: Vec<Duration> = (0..effort.rounds.min(7))
+            .map(|_| {
+                let started = Instant::now();
+                black_box(read());
+                started.elapsed()
+            })
+            .collect();
+        let took = median(&mut times);
+        table.row([
+            &format!("1 MB of {}, as a whole text", marks.name),
+            &time(Some(took)),
+            &format!("{} KB", marks.text.len() / 1024),
+            "",
+            "",
+            &Target::Millis(50.0).against(Some(took.as_secs_f64() * 1e3)),
+        ]);
+    }
 }
 
 fn executing(table: &mut Table) {

@@ -67,10 +67,24 @@ pub fn all() -> Vec<Hostile> {
             fill("{\"limit\": 1, \"query\": \"", "a", "\\u002c \"limit\": 2}"),
         ),
         case("bare words", fill("{query: ", "word word, ", "}")),
+        case("angle brackets", fill("", "<", "")),
+        case("nested tags", fill("", "<b>", "")),
+        case("nested calls", fill("", "<tool_call>", "")),
+        case(
+            "parameters",
+            fill("<invoke name=\"f\">", "<parameter name=\"query\">", ""),
+        ),
+        case("open calls", fill("", "[name(", "")),
+        case("open arguments", fill("", "f(query=", "")),
         case(
             "texts in texts",
             fill("{\"query\": \"", "{\\\"a\\\": ", "\"}"),
         ),
+        Hostile {
+            name: "keys that fold alike",
+            schema: many_names(),
+            text: fill("{", &alike(), "\"z\": 1}"),
+        },
         Hostile {
             name: "unions in unions",
             schema: list_of_nodes(&union),
@@ -82,6 +96,24 @@ pub fn all() -> Vec<Hostile> {
             text: fill("[", "{\"kind\": \"none\"}, ", "0]"),
         },
     ]
+}
+
+/// Number of names in a declaration that is made to be expensive.
+const NAMES: usize = 5_000;
+
+/// Five thousand declared names.
+fn many_names() -> Value {
+    let names = (0..NAMES).map(|number| (format!("k{number}"), json!({"type": "integer"})));
+    let properties: serde_json::Map<String, Value> = names.collect();
+    json!({"type": "object", "properties": properties})
+}
+
+/// Five thousand members, each another spelling of one of the names; the padding makes a megabyte of them.
+fn alike() -> String {
+    let pad = "_".repeat(180);
+    (0..NAMES)
+        .map(|number| format!("\"{pad}k{}\": 1, ", number / 2))
+        .collect()
 }
 
 /// A list of the union's values.
@@ -108,7 +140,7 @@ fn chain() -> String {
 }
 
 /// `start`, as many `middle` as make a megabyte, `end`.
-fn fill(start: &str, middle: &str, end: &str) -> String {
+pub(crate) fn fill(start: &str, middle: &str, end: &str) -> String {
     let times = (BYTES - start.len() - end.len()) / middle.len();
     [start, &middle.repeat(times), end].concat()
 }

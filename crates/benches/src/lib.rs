@@ -7,6 +7,7 @@
 pub mod awake;
 pub mod calls;
 pub mod damage;
+pub mod declarations;
 pub mod hostile;
 pub mod ledger;
 pub mod load;
@@ -16,3 +17,4 @@ pub mod process;
 pub mod target;
 pub mod turns;
 pub mod work;
+pub mod written;

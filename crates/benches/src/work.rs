@@ -2,10 +2,12 @@
 //! are about the same thing.
 
 use std::hint::black_box;
+use std::io::Result;
 use std::sync::Arc;
 
 use countersign::contract::canonical;
-use countersign::contract::tool::BindPolicy;
+use countersign::contract::tool::{BindPolicy, UnknownKeys};
+use countersign::dialect;
 use countersign::{CallContext, Catalog, Executor, Principal, Tool, ToolCall, ToolError};
 use countersign_args::Binder;
 use jsonschema::Validator;
@@ -14,6 +16,7 @@ use tokio::runtime::Runtime;
 
 use crate::calls::{self, Call};
 use crate::damage;
+use crate::written;
 
 /// The calls of [`calls::all`], with all that reads them. The peer is `serde_json` into a value and
 /// a prepared `jsonschema` validator: a reader that repairs nothing.
@@ -31,9 +34,17 @@ impl Binding {
     ///
     /// Where a schema cannot be prepared; the inputs' test prepares them all.
     pub fn prepare() -> Self {
-        let schemas = calls::schemas();
+        Self::of(&calls::schemas(), calls::all())
+    }
+
+    /// Prepares these schemas, and damages these calls.
+    ///
+    /// # Panics
+    ///
+    /// Where a schema cannot be prepared.
+    pub fn of(schemas: &[Value], calls: Vec<Call>) -> Self {
+        let binder = |schema| lenient(schema).expect("a good schema");
         let validator = |schema| jsonschema::validator_for(schema).expect("a good schema");
-        let calls = calls::all();
         let damaged = damage::all(&calls);
         Self {
             damaged: damaged.into_iter().map(|(_, text)| text).collect(),
@@ -91,6 +102,56 @@ impl Binding {
 /// Where the schema cannot be prepared; the inputs' test prepares them all.
 pub fn binder(schema: &Value) -> Binder {
     Binder::from_schema(schema, BindPolicy::default()).expect("a good schema")
+}
+
+/// A binder for a schema, as `countersign bind --schema` has it: names that the schema does not forbid are kept. `None` if the
+/// schema cannot be used.
+pub fn lenient(schema: &Value) -> Option<Binder> {
+    let policy = BindPolicy {
+        unknown_keys: UnknownKeys::Keep,
+        ..BindPolicy::default()
+    };
+    Binder::from_schema(schema, policy).ok()
+}
+
+/// Models' whole texts, read as calls; the peer is one pass over their characters.
+pub struct Reading {
+    texts: Vec<String>,
+}
+
+impl Reading {
+    /// Reads the texts.
+    ///
+    /// # Errors
+    ///
+    /// The golden files cannot be read.
+    pub fn prepare() -> Result<Self> {
+        written::texts().map(|texts| Self { texts })
+    }
+
+    /// Returns the number of texts in a pass.
+    pub fn count(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Reads every text.
+    pub fn read(&self) {
+        for text in &self.texts {
+            let _ = black_box(dialect::written::read(black_box(text), None));
+        }
+    }
+
+    /// Goes once over the characters of every text.
+    pub fn scan(&self) {
+        for text in &self.texts {
+            black_box(
+                black_box(text.as_str())
+                    .chars()
+                    .filter(|c| *c == '<')
+                    .count(),
+            );
+        }
+    }
 }
 
 /// A catalog of one read that does nothing, so that only the executor is measured.
@@ -153,7 +214,7 @@ impl Tool for Nothing {
     type Args = ();
     type Output = ();
 
-    async fn call(&self, _: &CallContext, (): ()) -> Result<(), ToolError> {
+    async fn call(&self, _: &CallContext, (): ()) -> std::result::Result<(), ToolError> {
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use countersign::contract::BindStatus;
 use countersign::contract::tool::BindPolicy;
 use countersign_args::Binder;
 use countersign_benches::damage::Damage;
-use countersign_benches::{calls, damage, hostile};
+use countersign_benches::{calls, damage, declarations, hostile, written};
 
 fn binders() -> Vec<Binder> {
     let prepare = |schema| Binder::from_schema(schema, BindPolicy::default());
@@ -67,4 +67,42 @@ fn hostile_texts_are_long() {
         let near = (hostile::BYTES - 8 * 1024..=hostile::BYTES).contains(&length);
         assert!(near, "{} has {length} bytes", hostile.name);
     }
+}
+
+/// Every text has its call behind the reasoning, or is one that has none.
+#[test]
+fn whole_texts_have_calls() {
+    let texts = written::texts().unwrap();
+    let calls = texts.iter().map(|text| {
+        let written = countersign::dialect::written::read(text, None).unwrap();
+        usize::from(!written.calls.is_empty())
+    });
+    let (calls, all) = (calls.sum::<usize>(), texts.len());
+    assert!(all >= 30 && calls * 4 >= all * 3, "{calls} of {all}");
+    for marks in written::marks() {
+        let length = marks.text.len();
+        let near = (written::MARKS_BYTES - 64..=written::MARKS_BYTES).contains(&length);
+        assert!(near, "{} has {length} bytes", marks.name);
+    }
+}
+
+/// A corpus gives one well-formed call for each declaration, from its text or from what is expected of it.
+#[test]
+fn corpora_give_a_call_for_each_declaration() {
+    let schema = |name: &str| serde_json::json!({"type": "object", "properties": {name: {"type": "integer"}}});
+    let lines = [
+        serde_json::json!({"schema": schema("a"), "raw": "{\"a\": 1}", "expected": {"a": 1}}),
+        // The same declaration once more.
+        serde_json::json!({"schema": schema("a"), "raw": "{\"a\": 2}", "expected": {"a": 2}}),
+        serde_json::json!({"schema": schema("b"), "raw": "{b: 1", "expected": {"b": 1}}),
+        serde_json::json!({"schema": schema("c"), "raw": "?", "expect": {"status": "refuse"}}),
+        serde_json::json!({"schema": null, "raw": "{}", "expected": {}}),
+    ];
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(file.path(), text).unwrap();
+    let (schemas, calls) = declarations::read(&[file.path()]).unwrap();
+    assert_eq!(schemas, [schema("a"), schema("b")]);
+    let texts: Vec<&str> = calls.iter().map(|call| call.text.as_str()).collect();
+    assert_eq!(texts, ["{\"a\": 1}", "{\"b\":1}"]);
 }

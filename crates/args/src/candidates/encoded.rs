@@ -219,6 +219,9 @@ fn decode_entities(text: &str) -> String {
 /// True if the first quote inside a container is escaped.
 fn is_escaped(text: &str, start: usize) -> bool {
     let inside = text.get(start + 1..).unwrap_or_default();
+    if !inside.starts_with(|c: char| c == '\\' || c.is_whitespace()) {
+        return false;
+    }
     let inside = inside
         .trim_start_matches("\\n")
         .trim_start_matches("\\t")

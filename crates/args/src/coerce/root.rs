@@ -5,13 +5,14 @@ use countersign_contract::tool::UnknownKeys;
 
 use super::trail::{Cost, Event, Trail};
 use super::{Coercer, Outcome};
+use crate::names::Names;
 use crate::schema::Types;
 use crate::tolerant::{CALL_MEMBERS, LISTS_OF_CALLS, WRAPPERS};
 use crate::tree::{Kind, NodeId};
 use crate::words::Say;
 
 /// Members of a call object that name the tool.
-const CALL_NAMES: [&str; 11] = [
+const CALL_NAMES: Names = Names::new(&[
     "name",
     "function",
     "function_name",
@@ -23,13 +24,13 @@ const CALL_NAMES: [&str; 11] = [
     "action",
     "method",
     "call",
-];
+]);
 
 /// How deep a call is looked for in its wrappers.
 const CALL_DEPTH_MAX: usize = 4;
 
 /// Wrappers that hold a call and not its arguments.
-const CARRIERS: [&str; 12] = [
+const CARRIERS: Names = Names::new(&[
     "function",
     "function_call",
     "functionCall",
@@ -42,7 +43,7 @@ const CARRIERS: [&str; 12] = [
     "tool_use",
     "toolUse",
     "call",
-];
+]);
 
 impl Coercer<'_, '_> {
     /// Binds a document in a mark for calls: there a name with arguments is the call, even if the declaration has a
@@ -68,7 +69,8 @@ impl Coercer<'_, '_> {
             };
         }
         let is_rpc = self.is_rpc(node);
-        let wraps = is_rpc || self.only_wraps(node) || self.wraps_a_call(node);
+        let wrapper = self.has_wrapper(node);
+        let wraps = is_rpc || (wrapper && (self.only_wraps(node) || self.wraps_a_call(node)));
         if self.policy.unknown_keys == UnknownKeys::Keep && wraps {
             if let Some(unwrapped) = self.unwrap_call(node) {
                 return unwrapped;
@@ -81,7 +83,7 @@ impl Coercer<'_, '_> {
         }
         if self.accepts(node, root) {
             // A name with arguments that nothing declares is the call as well as the arguments.
-            if self.unwrapping == 0 && self.is_two_things(node) {
+            if self.unwrapping == 0 && wrapper && self.is_two_things(node) {
                 return if self.says_call(node) {
                     self.bind_marked(node)
                 } else {
@@ -114,12 +116,19 @@ impl Coercer<'_, '_> {
         }
     }
 
+    /// True if an object has a member with a wrapper's name. Most have none, and then are no call.
+    fn has_wrapper(&self, node: NodeId) -> bool {
+        let mut members = self.tree.children(node);
+        self.tree.kind(node) == Kind::Object
+            && members.any(|member| WRAPPERS.has(self.tree.key(member)))
+    }
+
     /// True if an object has a wrapper's name and no name that the declaration knows: if unknown names are
     /// kept, it would pass as it is.
     pub(crate) fn only_wraps(&self, node: NodeId) -> bool {
         let names = || self.tree.children(node).map(|member| self.tree.key(member));
         self.tree.kind(node) == Kind::Object
-            && names().any(|name| WRAPPERS.contains(&name))
+            && names().any(|name| WRAPPERS.has(name))
             && !names().any(|name| self.schema.knows(self.schema.root, name))
     }
 
@@ -127,26 +136,25 @@ impl Coercer<'_, '_> {
     /// call object.
     fn is_call(&self, node: NodeId) -> bool {
         let names = || self.tree.children(node).map(|member| self.tree.key(member));
-        let wraps =
-            |name: &str| WRAPPERS.contains(&name) && !self.schema.knows(self.schema.root, name);
+        let wraps = |name: &str| WRAPPERS.has(name) && !self.schema.knows(self.schema.root, name);
         self.tree.kind(node) == Kind::Object
             && names().any(wraps)
-            && names().any(|name| CALL_NAMES.contains(&name))
-            && names().all(|name| wraps(name) || CALL_MEMBERS.contains(&name))
+            && names().any(|name| CALL_NAMES.has(name))
+            && names().all(|name| wraps(name) || CALL_MEMBERS.has(name))
     }
 
     /// True if an object is nothing but wrapped arguments, also such that cannot be read: without this it would pass as
     /// a call without arguments.
     fn wraps_a_document(&self, node: NodeId) -> bool {
         let wraps = |member: NodeId| {
-            WRAPPERS.contains(&self.tree.key(member))
+            WRAPPERS.has(self.tree.key(member))
                 && match self.tree.kind(member) {
                     Kind::Object => true,
                     Kind::Text => self.tree.text(member).trim_start().starts_with('{'),
                     Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Array => false,
                 }
         };
-        let beside = |member: NodeId| CALL_MEMBERS.contains(&self.tree.key(member));
+        let beside = |member: NodeId| CALL_MEMBERS.has(self.tree.key(member));
         let mut members = self.tree.children(node);
         self.only_wraps(node)
             && self.tree.children(node).any(wraps)
@@ -155,12 +163,12 @@ impl Coercer<'_, '_> {
 
     /// True for a call in the form of JSON-RPC.
     fn is_rpc(&self, node: NodeId) -> bool {
-        let method = self.tree.member(node, "method");
+        let calls = |method: NodeId| {
+            self.tree.kind(method) == Kind::Text && self.tree.text(method) == "tools/call"
+        };
         self.tree.member(node, "jsonrpc").is_some()
             && !self.schema.knows(self.schema.root, "jsonrpc")
-            && method.is_some_and(|method| {
-                self.tree.kind(method) == Kind::Text && self.tree.text(method) == "tools/call"
-            })
+            && self.tree.member(node, "method").is_some_and(calls)
     }
 
     /// True if an undeclared wrapper of an object holds a call.
@@ -168,7 +176,7 @@ impl Coercer<'_, '_> {
         self.tree.kind(node) == Kind::Object
             && self.tree.children(node).any(|member| {
                 let name = self.tree.key(member);
-                WRAPPERS.contains(&name)
+                WRAPPERS.has(name)
                     && !self.schema.knows(self.schema.root, name)
                     && self.holds_a_call(member, CALL_DEPTH_MAX)
             })
@@ -183,7 +191,7 @@ impl Coercer<'_, '_> {
         match self.tree.kind(node) {
             Kind::Array => children.any(|item| self.holds_a_call(item, depth - 1)),
             Kind::Object => children.any(|member| {
-                CARRIERS.contains(&self.tree.key(member)) && self.holds_a_call(member, depth - 1)
+                CARRIERS.has(self.tree.key(member)) && self.holds_a_call(member, depth - 1)
             }),
             Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Text => false,
         }
@@ -200,9 +208,9 @@ impl Coercer<'_, '_> {
             let kind = self.tree.kind(member);
             let holds = kind == Kind::Object
                 || (kind == Kind::Text && self.tree.text(member).trim_start().starts_with('{'));
-            named |= CALL_NAMES.contains(&name) && kind == Kind::Text;
-            wraps |= WRAPPERS.contains(&name) && holds;
-            other |= !WRAPPERS.contains(&name) && !CALL_MEMBERS.contains(&name);
+            named |= CALL_NAMES.has(name) && kind == Kind::Text;
+            wraps |= WRAPPERS.has(name) && holds;
+            other |= !WRAPPERS.has(name) && !CALL_MEMBERS.has(name);
         }
         named && wraps && !other
     }
@@ -233,7 +241,7 @@ impl Coercer<'_, '_> {
         let root = self.schema.root;
         let undeclared = |member: NodeId| {
             let name = self.tree.key(member);
-            WRAPPERS.contains(&name) && !self.schema.knows(root, name)
+            WRAPPERS.has(name) && !self.schema.knows(root, name)
         };
         self.schema.rules(root).object.is_some()
             && self.looks_like_call(node)
@@ -292,7 +300,7 @@ impl Coercer<'_, '_> {
         let root = self.schema.root;
         let is_wrapper = |coercer: &Self, member: NodeId| {
             let name = coercer.tree.key(member);
-            WRAPPERS.contains(&name)
+            WRAPPERS.has(name)
                 && !coercer.schema.knows(root, name)
                 && match coercer.tree.kind(member) {
                     Kind::Object => true,
@@ -300,7 +308,7 @@ impl Coercer<'_, '_> {
                         let text = coercer.tree.text(member).trim_start();
                         text.starts_with('{') || text.starts_with("\"{")
                     }
-                    Kind::Array => LISTS_OF_CALLS.contains(&name),
+                    Kind::Array => LISTS_OF_CALLS.has(name),
                     Kind::Null | Kind::False | Kind::True | Kind::Number => false,
                 }
         };
@@ -316,7 +324,7 @@ impl Coercer<'_, '_> {
             .iter()
             .filter(|member| **member != wrapper)
             .all(|member| {
-                CALL_MEMBERS.contains(&self.tree.key(*member))
+                CALL_MEMBERS.has(self.tree.key(*member))
                     && self.tree.kind(*member) != Kind::Object
                     && self.stands_beside(node, wrapper, *member)
             });
@@ -324,8 +332,8 @@ impl Coercer<'_, '_> {
             return None;
         }
         let span = self.tree.node(wrapper).span;
-        let carried = CARRIERS.contains(&self.tree.key(wrapper))
-            || self.tree.member(node, "jsonrpc").is_some();
+        let carried =
+            CARRIERS.has(self.tree.key(wrapper)) || self.tree.member(node, "jsonrpc").is_some();
         let before = std::mem::replace(&mut self.carried, carried);
         let inner = self.bind_inside(wrapper);
         self.carried = before;

@@ -24,11 +24,11 @@ impl Coercer<'_, '_> {
             let Some(made) = own.node else { return own };
             (value, trail, cost) = (made, own.trail, own.cost);
         }
-        let branches = [&rules.any_of, &rules.one_of];
-        let parts = rules.all_of.iter().map(|part| vec![*part]);
-        let unions = branches.into_iter().filter(|b| !b.is_empty()).cloned();
+        let branches = [rules.any_of(), rules.one_of()];
+        let parts = rules.all_of().iter().map(std::slice::from_ref);
+        let unions = branches.into_iter().filter(|b| !b.is_empty());
         for choice in parts.chain(unions) {
-            let outcome = match choice.as_slice() {
+            let outcome = match choice {
                 [only] => self.coerce(value, *only),
                 several => self.choose(value, several, id),
             };

@@ -90,9 +90,11 @@ pub(crate) struct Tag<'t> {
 /// counts as one.
 pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
     let inside = text.strip_prefix('<')?;
-    let end = inside.find(['>', '<', '{', '\n']);
+    let bytes = inside.as_bytes();
+    let mut near = bytes.iter().take(TAG_BYTES_MAX + 1);
+    let end = near.position(|byte| matches!(byte, b'>' | b'<' | b'{' | b'\n'));
     let (inside, width) = match end {
-        Some(end) if inside.get(end..).unwrap_or_default().starts_with('>') => {
+        Some(end) if bytes.get(end) == Some(&b'>') => {
             (inside.get(..end).unwrap_or_default(), end + 2)
         }
         Some(_) => return None,

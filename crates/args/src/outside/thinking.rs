@@ -99,6 +99,9 @@ pub(crate) fn end_of_block(text: &str) -> Option<usize> {
 /// Returns the length of the tag at the start of a text, if it is that of a thinking element.
 fn element(text: &str, bracket: &str) -> Option<usize> {
     let inside = text.strip_prefix(bracket)?;
+    // Neither another bracket nor a space starts a name.
+    let starts = |byte: &u8| !matches!(byte, b'<' | b'>' | b'/' | b' ');
+    inside.as_bytes().first().filter(|byte| starts(byte))?;
     let end = inside.bytes().take(64).position(|byte| byte == b'>')?;
     let head = inside.get(..end)?.split(' ').next()?;
     let name = head.rsplit(':').next()?;

@@ -158,7 +158,9 @@ fn label(before: &str) -> Option<usize> {
 /// Returns the place of what keeps a document behind this text from running: a comment, or, for a call, a condition, a
 /// negation or a definition.
 pub(crate) fn idle(before: &str, is_call: bool) -> Option<usize> {
-    if let Some(at) = unclosed(before, "<!--", "-->").or_else(|| unclosed(before, "/*", "*/")) {
+    let comment = || unclosed(before, "<!--", "-->").or_else(|| unclosed(before, "/*", "*/"));
+    let may_have = memchr::memchr2(b'!', b'*', before.as_bytes()).is_some();
+    if let Some(at) = may_have.then(comment).flatten() {
         return Some(at);
     }
     let start = before.rfind('\n').map_or(0, |at| at + 1);

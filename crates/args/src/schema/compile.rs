@@ -12,8 +12,8 @@ use super::keyword::{
     refuse, refuse_unsupported, text_rules, types,
 };
 use super::{
-    Additional, Condition, Contains, ListRules, ObjectRules, Property, Rules, Schema, SchemaId,
-    Shown, Types,
+    Additional, Composed, Condition, Contains, ListRules, ObjectRules, Property, Rules, Schema,
+    SchemaId, Shown, Types,
 };
 use crate::fold::fold;
 
@@ -188,14 +188,14 @@ impl<'d> Compiler<'d> {
             types: types(object, path)?,
             ..Rules::default()
         };
-        rules.allowed = allowed(object, path)?;
+        rules.allowed = allowed(object, path)?.map(Box::new);
         if let (Some(allowed), false) = (&rules.allowed, object.contains_key("type")) {
             rules.types = allowed.types();
         }
-        rules.number = number_rules(object, path)?;
-        rules.text = text_rules(object, path)?;
-        rules.list = self.list_rules(object, path, depth)?;
-        rules.object = self.object_rules(object, path, mode, depth)?;
+        rules.number = number_rules(object, path)?.map(Box::new);
+        rules.text = text_rules(object, path)?.map(Box::new);
+        rules.list = self.list_rules(object, path, depth)?.map(Box::new);
+        rules.object = self.object_rules(object, path, mode, depth)?.map(Box::new);
         self.compose(&mut rules, object, path, mode, depth, id)?;
         extensions(&mut rules, object, path)?;
         self.keep_shown(object, path, id);
@@ -362,6 +362,7 @@ impl<'d> Compiler<'d> {
                 });
             }
         }
+        rules.index();
         rules.required_count = rules
             .properties
             .iter()
@@ -425,15 +426,16 @@ impl<'d> Compiler<'d> {
                 "it must be a list with at least one schema",
             ),
         };
+        let mut composed = Composed::default();
         for (key, part) in [("allOf", Mode::Part), ("anyOf", branch), ("oneOf", branch)] {
             for (i, schema) in many(key)?.iter().enumerate() {
                 let path = format!("{path}/{key}/{i}");
                 let child = self.schema(schema, &path, part, depth + 1)?;
                 self.in_place.push((id, child, path));
                 match key {
-                    "allOf" => rules.all_of.push(child),
-                    "anyOf" => rules.any_of.push(child),
-                    _ => rules.one_of.push(child),
+                    "allOf" => composed.all_of.push(child),
+                    "anyOf" => composed.any_of.push(child),
+                    _ => composed.one_of.push(child),
                 }
             }
         }
@@ -441,7 +443,7 @@ impl<'d> Compiler<'d> {
             let (value, target) = self.resolve(target, path)?;
             let child = self.schema(value, &target, Mode::Part, depth + 1)?;
             self.in_place.push((id, child, target));
-            rules.all_of.push(child);
+            composed.all_of.push(child);
         }
         let mut one = |key: &str| -> Result<Option<SchemaId>> {
             let Some(schema) = object.get(key) else {
@@ -452,14 +454,15 @@ impl<'d> Compiler<'d> {
             self.in_place.push((id, child, path));
             Ok(Some(child))
         };
-        rules.not = one("not")?;
+        composed.not = one("not")?;
         if let Some(test) = one("if")? {
-            rules.condition = Some(Condition {
+            composed.condition = Some(Condition {
                 test,
                 then: one("then")?,
                 otherwise: one("else")?,
             });
         }
+        rules.composed = (!composed.is_empty()).then(|| Box::new(composed));
         self.close(rules, mode, declares);
         Ok(())
     }
@@ -467,11 +470,12 @@ impl<'d> Compiler<'d> {
     /// Collects the members that other schemas declare for the same object, so that a member is undeclared only
     /// if all of them lack it.
     fn close(&self, rules: &mut Rules, mode: Mode, declares: bool) {
-        let mut beside: Vec<SchemaId> = rules.all_of.clone();
+        let mut beside: Vec<SchemaId> = rules.all_of().to_vec();
         if declares {
-            beside.extend(rules.any_of.iter().chain(&rules.one_of));
+            beside.extend(rules.any_of().iter().chain(rules.one_of()));
         }
-        if let Some(condition) = &rules.condition {
+        let condition = rules.composed.as_ref().and_then(|it| it.condition.as_ref());
+        if let Some(condition) = condition {
             beside.push(condition.test);
             beside.extend(condition.then.iter().chain(&condition.otherwise));
         }
@@ -498,14 +502,10 @@ impl<'d> Compiler<'d> {
         if known.is_empty() {
             return;
         }
-        let object = rules.object.get_or_insert_with(ObjectRules::default);
+        let is_union = !(rules.any_of().is_empty() && rules.one_of().is_empty());
+        let object = rules.object.get_or_insert_default();
         object.known_beside = known;
-        if mode == Mode::Own
-            && !declares
-            && object.additional == Additional::Welcome
-            && rules.any_of.is_empty()
-            && rules.one_of.is_empty()
-        {
+        if mode == Mode::Own && !declares && object.additional == Additional::Welcome && !is_union {
             object.additional = Additional::Unexpected;
         }
     }

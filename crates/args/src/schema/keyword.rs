@@ -158,7 +158,8 @@ pub(super) fn number_rules(object: &Map<String, Value>, path: &str) -> Result<Op
     };
     let (minimum, exclusive_minimum) = bounds("minimum", "exclusiveMinimum")?;
     let (maximum, exclusive_maximum) = bounds("maximum", "exclusiveMaximum")?;
-    let rules = NumberRules {
+    let mut rules = NumberRules {
+        integers: None,
         minimum,
         maximum,
         exclusive_minimum,
@@ -172,7 +173,9 @@ pub(super) fn number_rules(object: &Map<String, Value>, path: &str) -> Result<Op
         &rules.exclusive_maximum,
         &rules.multiple_of,
     ];
-    Ok(any.iter().any(|bound| bound.is_some()).then_some(rules))
+    let any = any.iter().any(|bound| bound.is_some());
+    rules.integers = rules.range_of_integers();
+    Ok(any.then_some(rules))
 }
 
 pub(super) fn text_rules(object: &Map<String, Value>, path: &str) -> Result<Option<TextRules>> {

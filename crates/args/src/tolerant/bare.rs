@@ -24,7 +24,8 @@ impl Reader<'_, '_, '_> {
         let token = self.slice(start, end).trim();
         self.at = end + closing;
         // A closing quote without its opening one: an unknown number of bytes was lost.
-        if closing > 0 || (place != Place::Whole && self.is_entangled(token, place)) {
+        let plain = token.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if closing > 0 || (place != Place::Whole && !plain && self.is_entangled(token, place)) {
             self.breaks(start, Fault::Quotes);
         }
         if token.is_empty() {
@@ -55,12 +56,14 @@ impl Reader<'_, '_, '_> {
                     .and_then(|frame| frame.schema)
                     .is_some_and(|id| self.declares_by_name(id, name.trim()))
             });
-        // `Paris, days 3`: the colon of the next member is missing.
+        // `Paris, days 3`: the colon of the next member is missing. `a, b`: a member that JavaScript writes as its name
+        // alone, or an item of a list.
         let schema = self.stack.last().and_then(|frame| frame.schema);
         let swallowed = place == Place::Member
             && token.split(',').skip(1).take(PIECES_MAX).any(|piece| {
-                let word = piece.trim_start().split(' ').next().unwrap_or_default();
-                schema.is_some_and(|id| self.declares_by_name(id, word))
+                let piece = piece.trim();
+                let word = piece.split(' ').next().unwrap_or_default();
+                word::is_name(piece) || schema.is_some_and(|id| self.declares_by_name(id, word))
             });
         quoted || member || swallowed || token.contains("&quot;")
     }
@@ -108,16 +111,15 @@ impl Reader<'_, '_, '_> {
             }
             return self.push(kind, Str::EMPTY, start);
         }
+        if token.len() <= self.limits.number_digits_max && number::is_plain(token) {
+            self.check_grouping(token, start);
+            let digits = self.tree.intern(token);
+            return self.push(Kind::Number, digits, start);
+        }
         if token.len() <= self.limits.number_digits_max
             && let Some(json) = number::from_token(token)
         {
-            // `1,000` in a list is two items in JSON and one number to its author.
-            let before = self.slice(0, start).trim_end();
-            let close = before.len() == start && before.ends_with(',');
-            let grouped = close || before.ends_with(|c: char| c.is_ascii_digit());
-            if grouped && token.len() == 3 && token.starts_with('0') && self.in_list() {
-                self.breaks(start, Fault::Unreadable);
-            }
+            self.check_grouping(token, start);
             let spelt = self.tree.intern(token);
             if json == token {
                 return self.push(Kind::Number, spelt, start);
@@ -141,6 +143,18 @@ impl Reader<'_, '_, '_> {
         self.note(IssueCode::ValueUnquoted, start, end);
         let text = self.tree.intern(token);
         self.push(Kind::Text, text, start)
+    }
+
+    /// Refuses `1,000` in a list: it is two items in JSON and one number to its author.
+    fn check_grouping(&mut self, token: &str, start: usize) {
+        if token.len() != 3 || !token.starts_with('0') || !self.in_list() {
+            return;
+        }
+        let before = self.slice(0, start).trim_end();
+        let close = before.len() == start && before.ends_with(',');
+        if close || before.ends_with(|c: char| c.is_ascii_digit()) {
+            self.breaks(start, Fault::Unreadable);
+        }
     }
 
     /// Returns the end of a bare value, and the width of the closing quote that ends it.
@@ -216,6 +230,7 @@ impl Reader<'_, '_, '_> {
         let token = self.slice(start, end).trim();
         token.len() <= self.limits.number_digits_max
             && (matches!(token, "true" | "false" | "null" | "True" | "False" | "None")
+                || number::is_plain(token)
                 || number::from_token(token).is_some())
     }
 

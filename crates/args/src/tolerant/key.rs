@@ -5,6 +5,7 @@ use countersign_contract::IssueCode;
 use super::quote::Quote;
 use super::{Closer, NoRead, Reader, Step};
 use crate::fault::Fault;
+use crate::names::Names;
 use crate::schema::{Additional, SchemaId};
 use crate::tree::Str;
 
@@ -12,7 +13,7 @@ use crate::tree::Str;
 const BARE_KEY_MAX: usize = 128;
 
 /// Names under which models wrap the arguments, or the whole call, once more.
-pub(crate) const WRAPPERS: [&str; 25] = [
+pub(crate) const WRAPPERS: Names = Names::new(&[
     "arguments",
     "args",
     "parameters",
@@ -38,14 +39,14 @@ pub(crate) const WRAPPERS: [&str; 25] = [
     "toolUse",
     "properties",
     "call",
-];
+]);
 
 /// Wrappers whose content may be a list of calls.
-pub(crate) const LISTS_OF_CALLS: [&str; 4] =
-    ["function_calls", "functionCalls", "tool_calls", "toolCalls"];
+pub(crate) const LISTS_OF_CALLS: Names =
+    Names::new(&["function_calls", "functionCalls", "tool_calls", "toolCalls"]);
 
 /// Members that may stand beside wrapped arguments: the rest of a provider's call object.
-pub(crate) const CALL_MEMBERS: [&str; 25] = [
+pub(crate) const CALL_MEMBERS: Names = Names::new(&[
     "name",
     "type",
     "id",
@@ -71,7 +72,7 @@ pub(crate) const CALL_MEMBERS: [&str; 25] = [
     "status",
     "object",
     "call",
-];
+]);
 
 impl<'s> Reader<'_, '_, 's> {
     /// Reads a key, or the end of the object.
@@ -201,12 +202,15 @@ impl<'s> Reader<'_, '_, 's> {
         let window = self.limits.lookahead_bytes_max;
         let mut end = start;
         while end - start < window {
-            if let Some(closing) = quote.closing_at(self.rest(end)) {
+            let byte = self.byte_at(end);
+            if quote.stops_at(byte)
+                && let Some(closing) = quote.closing_at(self.rest(end))
+            {
                 let colon = self.skip_filler(end + closing);
                 let is_key = self.punctuation(colon).0 == b':' || self.is_arrow(colon);
                 return (is_key && end > start).then(|| self.slice(start, end));
             }
-            match self.byte_at(end) {
+            match byte {
                 b'\n' | b'{' | b'}' => return None,
                 0 if end >= self.bytes.len() => return None,
                 b'\\' => end += 2,
@@ -307,11 +311,7 @@ impl<'s> Reader<'_, '_, 's> {
                 Additional::Welcome | Additional::Elsewhere | Additional::Typed(_) => {}
             }
         }
-        let parts = rules
-            .all_of
-            .iter()
-            .chain(&rules.any_of)
-            .chain(&rules.one_of);
+        let parts = rules.parts();
         for part in parts {
             match self.declared(*part, key) {
                 Declared::Yes => return Declared::Yes,
@@ -336,7 +336,7 @@ impl<'s> Reader<'_, '_, 's> {
         }
         let key = self.tree.str(key);
         match self.member_schema(id, key) {
-            None if self.stack.len() <= 2 && WRAPPERS.contains(&key) => Some(self.schema.root),
+            None if self.stack.len() <= 2 && WRAPPERS.has(key) => Some(self.schema.root),
             child => child,
         }
     }
@@ -356,11 +356,7 @@ impl<'s> Reader<'_, '_, 's> {
                 return Some(property.schema);
             }
         }
-        let mut parts = rules
-            .all_of
-            .iter()
-            .chain(&rules.any_of)
-            .chain(&rules.one_of);
+        let mut parts = rules.parts();
         parts.find_map(|part| self.member_schema(*part, key))
     }
 
@@ -369,11 +365,7 @@ impl<'s> Reader<'_, '_, 's> {
         if let Some(item) = rules.list.as_ref().and_then(|list| list.item(index)) {
             return Some(item);
         }
-        let mut parts = rules
-            .all_of
-            .iter()
-            .chain(&rules.any_of)
-            .chain(&rules.one_of);
+        let mut parts = rules.parts();
         parts.find_map(|part| self.item_schema(*part, index))
     }
 }

@@ -60,6 +60,9 @@ impl SyntaxLog {
 
     fn keep(&mut self, places: &[Span]) {
         let room = PLACES_MAX.saturating_sub(self.places.len());
+        if self.places.is_empty() {
+            self.places.reserve(places.len().max(8));
+        }
         self.places.extend(places.iter().take(room));
     }
 

@@ -6,6 +6,7 @@ use countersign_contract::IssueCode;
 use super::{Closer, NoRead, Reader};
 use crate::escape;
 use crate::fault::Fault;
+use crate::strict::plain;
 use crate::tree::{Kind, NodeId, Str};
 
 /// An opening quote.
@@ -85,7 +86,7 @@ impl Quote {
     }
 
     /// True if a byte can start a closing quote or needs another check.
-    fn stops_at(self, byte: u8) -> bool {
+    pub(super) fn stops_at(self, byte: u8) -> bool {
         byte == b'\\'
             || byte < 0x20
             || match self.style {
@@ -150,13 +151,14 @@ impl Reader<'_, '_, '_> {
         let mut inner = Pairs::default();
         loop {
             let run = self.at;
-            while self
-                .bytes
-                .get(self.at)
-                .is_some_and(|byte| !quote.stops_at(*byte))
-            {
-                self.at += 1;
-            }
+            let rest = self.rest(run);
+            self.at += match quote.style {
+                Style::Double => plain(rest),
+                _ => rest
+                    .iter()
+                    .position(|byte| quote.stops_at(*byte))
+                    .unwrap_or(rest.len()),
+            };
             let plain = self.slice(run, self.at);
             self.tree.side().push_str(plain);
             if self.lookaheads > self.limits.lookaheads_max {
@@ -218,12 +220,16 @@ impl Reader<'_, '_, '_> {
         if quote.style == Style::Backtick && raw.contains("${") {
             self.breaks(opened, Fault::Bare);
         }
-        let key = self.tree.side().get(mark..).unwrap_or_default();
-        let torn = key.contains(['"', '\'', '\n'])
-            || key.starts_with([':', '}', ']'])
-            || key.contains(',')
-            || key.contains(": ");
-        if place == Place::Key && torn {
+        if place != Place::Key {
+            return;
+        }
+        let key = self.tree.side().as_bytes().get(mark..).unwrap_or_default();
+        let torn = key
+            .iter()
+            .any(|byte| matches!(byte, b'"' | b'\'' | b'\n' | b','))
+            || matches!(key, [b':' | b'}' | b']', ..])
+            || key.windows(2).any(|pair| pair == b": ");
+        if torn {
             self.breaks(opened, Fault::Quotes);
         }
     }

@@ -120,6 +120,14 @@ fn is_words(token: &str) -> bool {
     !token.ends_with("...") && !token.starts_with(',') && !token.ends_with(',')
 }
 
+/// True for one word that can be the name of a member.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$'))
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '$'))
+}
+
 /// True for `process.env.HOME`, `Status.OPEN`, `user.name`: identifiers joined by points that are not the name
 /// of a file or a host.
 fn selects_a_member(token: &str) -> bool {

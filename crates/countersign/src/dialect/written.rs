@@ -4,6 +4,7 @@
 //! argument texts, byte for byte. It repairs nothing: that is the binder's.
 
 mod body;
+mod elements;
 mod format;
 mod object;
 mod python;
@@ -104,6 +105,8 @@ struct Reader<'t> {
     text: &'t str,
     format: Option<TextFormat>,
     at: usize,
+    /// Number of marks behind which a call with elements was looked for in vain.
+    searches: usize,
     written: Written,
 }
 
@@ -113,6 +116,7 @@ impl<'t> Reader<'t> {
             text,
             format,
             at: 0,
+            searches: 0,
             written: Written::default(),
         }
     }

@@ -20,21 +20,24 @@ const UNKNOWN: &str = "unknown";
 /// Label of what has no counters of its own.
 const OTHER: &str = "other";
 
-/// Tool, client and model.
-type Key = (Arc<str>, &'static str, Arc<str>);
-
 /// Number of calls by outcome, in the order of [`OUTCOMES`].
 type Counts = [u64; 4];
 
 /// Names of the outcomes.
 const OUTCOMES: [&str; 4] = ["exact", "repaired", "refused", "incomplete"];
 
+/// Tool, client and model.
+type Key = (Arc<str>, &'static str, Arc<str>);
+
 /// One counter: tool, client, model, outcome and number.
 pub(super) type Line = (Key, &'static str, u64);
 
-/// All counters.
+/// The counters of one model, by client and tool.
+type Counters = BTreeMap<&'static str, BTreeMap<Arc<str>, Counts>>;
+
+/// All counters, by model.
 #[derive(Debug, Default)]
-pub(super) struct Bindings(Mutex<BTreeMap<Key, Counts>>);
+pub(super) struct Bindings(Mutex<BTreeMap<Arc<str>, Counters>>);
 
 impl Bindings {
     /// Counts a call that was bound. One whose arguments were never looked at is not counted.
@@ -47,27 +50,29 @@ impl Bindings {
         self.add(entry.name().as_str(), client, model, status);
     }
 
+    /// Counts an outcome. Every call comes here, so nothing is searched and, for a known counter, nothing allocated.
     fn add(&self, tool: &str, client: &'static str, model: &str, status: BindStatus) {
-        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = !counters.keys().any(|(_, _, known)| &**known == model);
-        let models = || {
-            let mut names: Vec<_> = counters.keys().map(|(_, _, model)| model).collect();
-            names.sort_unstable();
-            names.dedup();
-            names.len()
+        let mut models = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = models.len() >= MODELS_MAX && !models.contains_key(model);
+        let model = if is_full { OTHER } else { model };
+        if !models.contains_key(model) {
+            models.insert(Arc::from(model), Counters::default());
+        }
+        let Some(tools) = models
+            .get_mut(model)
+            .map(|clients| clients.entry(client).or_default())
+        else {
+            return;
         };
-        let model = if is_new && models() >= MODELS_MAX {
-            OTHER
-        } else {
-            model
-        };
-        let key = (Arc::from(tool), client, Arc::from(model));
-        let counts = counters.entry(key).or_default();
         let place = match status {
             BindStatus::Exact => 0,
             BindStatus::Repaired => 1,
             BindStatus::Refused => 2,
             BindStatus::Incomplete => 3,
+        };
+        let counts = match tools.get_mut(tool) {
+            Some(counts) => counts,
+            None => tools.entry(Arc::from(tool)).or_default(),
         };
         if let Some(count) = counts.get_mut(place) {
             *count += 1;
@@ -75,12 +80,18 @@ impl Bindings {
     }
 
     pub(super) fn lines(&self) -> Vec<Line> {
-        let counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let each = counters.iter().flat_map(|(key, counts)| {
-            let outcomes = OUTCOMES.into_iter().zip(counts);
-            outcomes.map(move |(outcome, count)| (key.clone(), outcome, *count))
-        });
-        each.collect()
+        let models = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = Vec::new();
+        for (model, clients) in models.iter() {
+            for (client, tools) in clients {
+                for (tool, counts) in tools {
+                    let key = (tool.clone(), *client, model.clone());
+                    let outcomes = OUTCOMES.into_iter().zip(counts);
+                    lines.extend(outcomes.map(|(outcome, count)| (key.clone(), outcome, *count)));
+                }
+            }
+        }
+        lines
     }
 }
 

@@ -1,16 +1,14 @@
 //! What stands between the marks of a call.
 
-use countersign_args::{ElementCall, element_call};
-
 use super::format::{Body, Row, TextFormat};
 use super::object::{Object, json};
 use super::{DecodeError, Reader, Step};
 
 /// Maximum length of what stands between a mark and the arguments: a name, or the header of a message.
-const HEAD_MAX: usize = 512;
+pub(super) const HEAD_MAX: usize = 512;
 
 /// Returns the place of a mark near the start of a text: `Err(true)` if the text ends before it can come.
-fn near(text: &str, mark: &str) -> Result<usize, bool> {
+pub(super) fn near(text: &str, mark: &str) -> Result<usize, bool> {
     let mut end = text.len().min(HEAD_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -71,13 +69,13 @@ impl Reader<'_> {
             }
             Some('{' | '[') if wants(TextFormat::Hermes) => self.objects(row, at),
             Some('<') if wants(TextFormat::QwenCoder) || wants(TextFormat::Invoke) => {
-                match element_call(self.from(start)) {
+                match self.elements_at(start) {
                     Some(call) => self.element_of(row, start, call),
                     None => Ok(None),
                 }
             }
             Some(c) if (c.is_alphabetic() || c == '_') && wants(TextFormat::Glm) => {
-                match element_call(self.from(start)) {
+                match self.elements_at(start) {
                     Some(call) => self.element_of(row, start, call),
                     // A name that the text ends in.
                     None if rest.len() <= HEAD_MAX && is_name(rest.trim_end()) => {
@@ -91,53 +89,13 @@ impl Reader<'_> {
     }
 
     /// Adds a call that the text ends inside of.
-    fn cut(&mut self, name: &str, arguments: &str) -> Step {
+    pub(super) fn cut(&mut self, name: &str, arguments: &str) -> Step {
         self.add_cut(name, arguments)?;
         Ok(Some(self.text.len()))
     }
 
-    fn element(&mut self, row: &Row, start: usize) -> Step {
-        if let Some(call) = element_call(self.from(start)) {
-            return self.element_of(row, start, call);
-        }
-        // `<function=f>{…}</function>`
-        let rest = self.from(start);
-        let tag = match near(rest, ">") {
-            Ok(tag) => tag,
-            Err(true) => return self.cut("", ""),
-            Err(false) => return Ok(None),
-        };
-        let name = name_of_tag(rest);
-        let at = self.white(start + tag + 1);
-        if !self.from(at).starts_with('{') || !is_name(name) {
-            return Ok(None);
-        }
-        self.named_json(row, name, at)
-    }
-
-    fn element_of(&mut self, row: &Row, start: usize, call: ElementCall<'_>) -> Step {
-        let rest = self.from(start);
-        match call {
-            ElementCall::Whole { name, end } => {
-                if !is_name(name) {
-                    return Ok(None);
-                }
-                self.add(name, self.between(start, start + end))?;
-                Ok(Some(start + end))
-            }
-            ElementCall::Cut => self.cut(name_of_tag(rest), rest),
-            ElementCall::Broken if !is_name(name_of_tag(rest)) => Ok(None),
-            // The binder says what is wrong with it.
-            ElementCall::Broken => {
-                let (_, end) = self.closed(row, start).unwrap_or((0, self.text.len()));
-                self.add(name_of_tag(rest), self.between(start, end))?;
-                Ok(Some(end))
-            }
-        }
-    }
-
     /// Adds a call whose name is known and whose arguments are JSON that starts here.
-    fn named_json(&mut self, row: &Row, name: &str, at: usize) -> Step {
+    pub(super) fn named_json(&mut self, row: &Row, name: &str, at: usize) -> Step {
         if let Some((raw, end)) = json(self.from(at)) {
             self.add(name, raw)?;
             return Ok(Some(self.behind_close(row, at + end)));
@@ -421,27 +379,6 @@ impl Reader<'_> {
         }
         Ok(Some(self.behind_close(row, at + length)))
     }
-}
-
-/// Returns the name that the first tag of a text gives: of a call, or the word behind `<tool_call>`.
-fn name_of_tag(text: &str) -> &str {
-    let mut end = text.len().min(HEAD_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let text = text.get(..end).unwrap_or_default();
-    let call = ["<function=", "invoke name="]
-        .iter()
-        .find_map(|open| text.get(text.find(open)? + open.len()..));
-    let name = match call {
-        Some(call) => call.trim_start_matches(['"', '\'']),
-        None => text
-            .split_once('>')
-            .map_or("", |(_, behind)| behind)
-            .trim_start(),
-    };
-    let length = name.find(|c: char| !is_part(c)).unwrap_or(name.len());
-    name.get(..length).unwrap_or_default()
 }
 
 pub(super) fn is_part(c: char) -> bool {
