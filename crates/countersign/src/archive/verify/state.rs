@@ -1,4 +1,4 @@
-//! State that the log can be compared with: the claims of calls that are settled, the holds, API keys and documents. A row that was
+//! State that the log can be compared with: the claims of calls that are settled, the holds, API keys, documents and pots. A row that was
 //! deleted, or put back as it was before, is named by the record that says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::batch::{self, ReadRecord};
 use super::documents::Documents;
+use super::pots::Pots;
 use super::{Fault, Finding};
 use crate::archive::Archive;
 use crate::ledger::{Error, HeldState, KeyDigest, LogQuery, Scope, StoredRecord};
@@ -38,6 +39,7 @@ pub(super) struct State {
     /// Holds that were placed and lifted, in the order of the log.
     holds: Vec<HoldAct>,
     documents: Documents,
+    pots: Pots,
     /// Ids of the acts that were noted.
     known: BTreeSet<Arc<str>>,
 }
@@ -63,6 +65,7 @@ impl State {
     ) -> Result<(), Error> {
         let record = &read.record;
         self.documents.note(read, &stored.row.user_id);
+        self.pots.note(read, &stored.row.user_id);
         let at = record.at.parse().unwrap_or(Timestamp::MIN);
         if record.kind == RecordKind::Config {
             self.note_act(read, at);
@@ -137,6 +140,7 @@ impl State {
         };
         self.holds.extend(more.holds);
         self.documents.add(more.documents);
+        self.pots.add(more.pots);
         self.known.extend(more.known);
     }
 
@@ -195,6 +199,7 @@ impl State {
         }
         faults.extend(self.undone);
         faults.extend(self.documents.faults(archive).await?);
+        faults.extend(self.pots.faults(archive).await?);
         Ok(faults)
     }
 
