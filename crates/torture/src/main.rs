@@ -408,13 +408,14 @@ fn simulations(seeds: u64, first: u64) -> Result<()> {
     }
     bar.finish_and_clear();
     eprintln!(
-        "{seeds} seeds: {} answers, {} faults, {} deaths, {} jumps of the clock, {} keys answered, {} in doubt, {} wrong ({:.0} s)",
+        "{seeds} seeds: {} answers, {} faults, {} deaths, {} jumps of the clock, {} keys answered, {} in doubt, {} held up or repeated by a jump of the clock, {} wrong ({:.0} s)",
         sum.answers,
         sum.faults,
         sum.deaths,
         sum.jumps,
         sum.succeeded,
         sum.in_doubt,
+        sum.by_clock.len(),
         sum.wrong.len(),
         begun.elapsed().as_secs_f64(),
     );
@@ -434,7 +435,7 @@ fn failing_over(times: u32) -> Result<()> {
         let slowest = run.first_success.last().copied().unwrap_or_default();
         let middle = run.first_success.get(run.first_success.len() / 2);
         eprintln!(
-            "{} failovers, {}: {} answers, {} keys answered, {} in doubt, {} wrong; first success after the promotion: median {:.2} s, slowest {:.2} s ({:.0} s)",
+            "{} failovers, {}: {} answers, {} keys answered, {} in doubt, {} wrong; first success after the cluster takes writes again: median {:.2} s, slowest {:.2} s ({:.0} s)",
             run.failovers,
             kind.tool(),
             run.answers,
@@ -498,7 +499,7 @@ fn demand(wrong: &[String]) -> Result<()> {
     if wrong.is_empty() {
         return Ok(());
     }
-    let shown: Vec<_> = wrong.iter().take(20).map(String::as_str).collect();
+    let shown: Vec<_> = wrong.iter().take(60).map(String::as_str).collect();
     bail!(
         "{} things that must not be:\n{}",
         wrong.len(),

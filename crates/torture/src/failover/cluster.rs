@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use countersign_testkit::patience::comes_true;
 use countersign_testkit::postgres::{Account, Programs};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -207,9 +207,15 @@ impl Cluster {
         Pid::from_raw(first.parse()?).context("a process has a number")
     }
 
-    /// Sends a signal to a server and all of its processes: it leads a session of its own.
+    /// Sends a signal to a server and all of its processes, each of which leads a session of its own.
     fn signal_servers(&self, n: usize, signal: Signal) -> Result<()> {
-        Ok(kill_process_group(self.server(n)?, signal)?)
+        let server = self.server(n)?;
+        kill_process(server, signal)?;
+        for child in children(server)? {
+            // It may have ended since it was listed.
+            kill_process(child, signal).ok();
+        }
+        Ok(())
     }
 
     fn signal_patroni(&mut self, n: usize, signal: Signal) -> Result<()> {
@@ -240,6 +246,7 @@ impl Cluster {
             .stdout(log.try_clone()?)
             .stderr(log)
             .current_dir(self.folder.path())
+            .env("HOME", self.folder.path())
             .process_group(0);
         if let Some(account) = &self.account {
             command.uid(account.user).gid(account.group);
@@ -280,6 +287,7 @@ impl Cluster {
                 "connect_address": at(node.port),
                 "data_dir": self.data(n),
                 "bin_dir": self.programs,
+                "pgpass": self.folder.path().join(format!("pgpass{n}")),
                 "authentication": {
                     "superuser": {"username": "postgres"},
                     "replication": {"username": "postgres"},
@@ -320,7 +328,9 @@ impl Drop for Cluster {
                 let _ = patroni.wait();
             }
             if let Ok(server) = server {
-                let _ = kill_process_group(server, Signal::KILL);
+                // Without the first of them the others end.
+                let _ = kill_process(server, Signal::KILL);
+                let _ = self.signal_servers(n, Signal::KILL);
             }
         }
         let _ = self.etcd.kill();
@@ -366,6 +376,22 @@ fn etcd(folder: &Path, account: Option<&Account>, port: u16) -> Result<Child> {
         bail!("etcd does not start");
     }
     Ok(etcd)
+}
+
+/// The processes that a process has started.
+fn children(of: Pid) -> Result<Vec<Pid>> {
+    let parent = of.as_raw_nonzero().to_string();
+    let mut children = Vec::new();
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // The name in brackets may have spaces in it; the state and the parent follow.
+        let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+        if after.split_whitespace().nth(1) == Some(parent.as_str()) {
+            let number = entry.file_name().to_string_lossy().parse().ok();
+            children.extend(number.and_then(Pid::from_raw));
+        }
+    }
+    Ok(children)
 }
 
 fn free_port() -> Result<u16> {

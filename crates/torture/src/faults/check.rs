@@ -188,7 +188,7 @@ fn expect_record(address: &str, id: &str, damage: &mut Damage) -> Result<()> {
     let mut last = None;
     let is_there = comes_true(PATIENCE, || {
         let answer = ask(address, "GET", &path, "");
-        let is_final = matches!(answer, Ok((200 | 404, _)));
+        let is_final = matches!(answer, Ok((200 | 404 | 500, _)));
         last = Some(answer);
         is_final
     });

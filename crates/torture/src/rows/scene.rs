@@ -89,7 +89,7 @@ pub fn play(program: &Path, folder: &Path) -> Result<Scene> {
     begun.add("2")?;
     begun.mission("boat", 6_000)?;
     let first = begun.ask_to_clear(5)?;
-    let second = begun.ask_to_clear(6)?;
+    let unused = begun.ask_to_clear(6)?;
     command(&place, &["approvals", "approve", &first])?;
     begun.clear(5)?;
     command(&place, &["evidence", "hold", "u_1", "--reason", "dispute 1"])?;
@@ -101,10 +101,11 @@ pub fn play(program: &Path, folder: &Path) -> Result<Scene> {
     let later = Actor::start(&place, folder, Some(used))?;
     later.add("3")?;
     later.mission("tent", 5_000)?;
+    command(&place, &["approvals", "approve", &unused])?;
+    let second = later.ask_to_clear(8)?;
     command(&place, &["approvals", "approve", &second])?;
-    later.clear(6)?;
+    later.clear(8)?;
     later.ask_to_clear(7)?;
-    command(&place, &["evidence", "hold", "u_local", "--reason", "dispute 2"])?;
     later.end()?;
     Ok(scene)
 }

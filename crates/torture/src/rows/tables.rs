@@ -27,6 +27,19 @@ pub fn standing(table: &str, column: Option<&str>) -> Standing {
         ("text_corpus" | "text_chunk", _) => Harmless("made again of files"),
         ("notice" | "notice_delivery", _) => Harmless("made of open questions and calls in doubt"),
         ("run", _) => Harmless("starts of processes; the log has records of its own"),
+        ("checkpoint", _) => Harmless("an earlier signed note; the newest is compared"),
+        (
+            "claim",
+            Some(
+                "recovery" | "recovery_seconds" | "first_claim" | "claimed_at" | "lease_until"
+                | "until" | "request_id",
+            ),
+        ) => Harmless("of a settled claim: no repeat runs, whatever it says"),
+        ("claim", Some("fingerprint" | "parts")) => {
+            Harmless("a repeat with the first arguments is refused, and never runs")
+        }
+        ("hold", Some("number" | "reason")) => Harmless("for people; the reason is sealed"),
+        ("installation", _) => Harmless("bound again by the next start; the keys decide"),
         ("shape", _) => Harmless("a wrong count of changes only has a call run again"),
         (_, _) => Guarded,
     }

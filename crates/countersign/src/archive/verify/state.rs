@@ -14,6 +14,7 @@ use super::documents::Documents;
 use super::pots::Pots;
 use super::{Fault, Finding};
 use crate::archive::Archive;
+use crate::executor::StoredReply;
 use crate::ledger::{Error, HeldState, KeyDigest, LogQuery, Scope, StoredRecord};
 
 /// Age beyond which earlier versions removed the tombstone of a key: a day for the answer, and a month.
@@ -75,7 +76,12 @@ impl State {
             return Ok(());
         };
         let fault = match archive.store.lookup(&scope).await {
-            Ok(Some(held)) if held.attempt == attempt && is_settled(&held.state) => return Ok(()),
+            Ok(Some(held)) if held.attempt == attempt && is_settled(&held.state) => {
+                if self.is_readable(archive, &scope, &held.state).await? {
+                    return Ok(());
+                }
+                Fault::ClaimDiffers
+            }
             Ok(None) => Fault::ClaimMissing,
             // One row that somebody has changed must not hide all those behind it.
             Ok(Some(_)) | Err(Error::Damaged { .. }) => Fault::ClaimDiffers,
@@ -83,6 +89,29 @@ impl State {
         };
         self.claims.push((at, finding(read, fault)));
         Ok(())
+    }
+
+    /// False if the stored answer of a key does not open: a repeat would get an error, or the answer of another key.
+    async fn is_readable(
+        &self,
+        archive: &Archive,
+        scope: &Scope,
+        state: &HeldState,
+    ) -> Result<bool, Error> {
+        let sealed = match state {
+            HeldState::Succeeded(sealed) | HeldState::Failed(sealed) => sealed,
+            HeldState::Running { .. }
+            | HeldState::Abandoned
+            | HeldState::Released
+            | HeldState::InDoubt
+            | HeldState::Expired => return Ok(true),
+        };
+        match archive.vault.known_key(&scope.user_id).await {
+            Ok(Some(keys)) => Ok(StoredReply::open(&keys, scope, sealed).is_some()),
+            // A key that is gone or cannot be opened is a fault of its own.
+            Ok(None) | Err(Error::Damaged { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Compares what an act has done with what is there.
@@ -210,9 +239,13 @@ impl State {
         }
         let mut there = BTreeSet::new();
         for hold in archive.store.holds(HOLDS_MAX).await? {
-            // A key that cannot be opened says nothing: then no hold is missed.
-            let Ok(Some(keys)) = archive.vault.existing_key(&hold.user_id).await else {
-                return Ok(Vec::new());
+            let keys = match archive.vault.existing_key(&hold.user_id).await {
+                Ok(Some(keys)) => keys,
+                // A hold of a user whom the store does not know holds nothing.
+                Ok(None) => continue,
+                // A key that cannot be opened says nothing: then no hold is missed.
+                Err(Error::Damaged { .. }) => return Ok(Vec::new()),
+                Err(error) => return Err(error),
             };
             let record = hold.record.map(|id| id.to_string());
             there.insert((keys.subject(&hold.user_id), record));
