@@ -126,7 +126,14 @@ const TORTURE: [&str; 5] = ["run", "--locked", "--package", "countersign-torture
 
 fn torture(large: &Large<'_>) -> Result<()> {
     // The real server, whose disk fails and whose rows are changed.
-    let build = ["build", "--locked", "--package", "countersign-cli", "--package", "countersign-torture"];
+    let build = [
+        "build",
+        "--locked",
+        "--package",
+        "countersign-cli",
+        "--package",
+        "countersign-torture",
+    ];
     Step::cargo("torture", &build).run()?;
     for words in [
         ["kills", "--kills", large.kills],

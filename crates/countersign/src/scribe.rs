@@ -24,11 +24,11 @@ use countersign_evidence::seal::{self, KeyId, UserKey};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
+use crate::budget::spent::{self, Spent};
 use crate::ledger::Entry;
 use crate::payload::{self, Plain};
 use crate::principal::{Credential, Principal};
 use crate::redact::Detector;
-use crate::budget::spent::{self, Spent};
 use crate::state::document::{Stamp, stamped};
 
 /// A record that is not sealed yet.

@@ -60,7 +60,10 @@ pub fn failovers(cluster: &mut Cluster, kind: Kind, times: u32) -> Result<Failov
         store: url.clone(),
         ledger: folder.path().join("effects"),
     };
-    server::run(&url, "CREATE TABLE bare (n bigint GENERATED ALWAYS AS IDENTITY)")?;
+    server::run(
+        &url,
+        "CREATE TABLE bare (n bigint GENERATED ALWAYS AS IDENTITY)",
+    )?;
     let probe = Probe::start(&url, folder.path())?;
     let mut run = Failovers::default();
     let mut tally = Tally::default();
@@ -81,13 +84,18 @@ pub fn failovers(cluster: &mut Cluster, kind: Kind, times: u32) -> Result<Failov
         let bare = format!("{url}&connect_timeout=1");
         let writes = || server::run(&bare, "INSERT INTO bare DEFAULT VALUES").is_ok();
         if !comes_true(PATIENCE, writes) {
-            run.wrong.push(format!("nobody can write after failover {round}"));
+            run.wrong
+                .push(format!("nobody can write after failover {round}"));
         }
         let writable = Instant::now();
         let answered = comes_true(PATIENCE, || probe.newest().is_some_and(|at| at > promoted));
         match probe.first_after(promoted).filter(|_| answered) {
-            Some(at) => run.first_success.push(at.saturating_duration_since(writable)),
-            None => run.wrong.push(format!("no success within {PATIENCE:?} of failover {round}")),
+            Some(at) => run
+                .first_success
+                .push(at.saturating_duration_since(writable)),
+            None => run.wrong.push(format!(
+                "no success within {PATIENCE:?} of failover {round}"
+            )),
         }
         cluster.mend(struck, blow)?;
         for worker in running {
@@ -140,12 +148,18 @@ impl Probe {
     }
 
     fn newest(&self) -> Option<Instant> {
-        let successes = self.successes.lock().unwrap_or_else(PoisonError::into_inner);
+        let successes = self
+            .successes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         successes.last().copied()
     }
 
     fn first_after(&self, moment: Instant) -> Option<Instant> {
-        let successes = self.successes.lock().unwrap_or_else(PoisonError::into_inner);
+        let successes = self
+            .successes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         successes.iter().find(|at| **at > moment).copied()
     }
 

@@ -204,14 +204,16 @@ impl Round<'_, '_> {
             ..
         } = self.draw;
         load.wait_for(QUIET, PATIENCE);
-        self.home
-            .disk
-            .begin(self.plan.fault, files, every, seed)?;
+        self.home.disk.begin(self.plan.fault, files, every, seed)?;
         load.wait_for(FAULTY, PATIENCE);
-        let is_stopped =
-            every == 1 && files != Files::Database && self.plan.fault.stops_writes();
+        let is_stopped = every == 1 && files != Files::Database && self.plan.fault.stops_writes();
         if is_stopped {
-            let says_so = || matches!(ask(&self.server.address, "GET", "/readyz", ""), Ok((503, _)));
+            let says_so = || {
+                matches!(
+                    ask(&self.server.address, "GET", "/readyz", ""),
+                    Ok((503, _))
+                )
+            };
             if !comes_true(PATIENCE, says_so) {
                 self.counts.unnoticed(format!(
                     "{}: nothing can be written, and the server is ready",
@@ -223,7 +225,12 @@ impl Round<'_, '_> {
             return Ok(false);
         }
         self.home.disk.end()?;
-        let is_ready = || matches!(ask(&self.server.address, "GET", "/readyz", ""), Ok((200, _)));
+        let is_ready = || {
+            matches!(
+                ask(&self.server.address, "GET", "/readyz", ""),
+                Ok((200, _))
+            )
+        };
         let is_ready = comes_true(PATIENCE, is_ready);
         if !is_ready && !self.plan.fault.is_silent() {
             let tail = self.server.tail();

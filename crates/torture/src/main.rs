@@ -335,12 +335,7 @@ fn lying_clocks(starts: u32, seed: u64) -> Result<()> {
     demand(&report.violations)
 }
 
-fn failing_disks(
-    rounds: u32,
-    only: &str,
-    seed: u64,
-    program: Option<PathBuf>,
-) -> Result<()> {
+fn failing_disks(rounds: u32, only: &str, seed: u64, program: Option<PathBuf>) -> Result<()> {
     let program = program.map_or_else(faults::server_program, Ok)?;
     let folder = tempfile::tempdir()?;
     let library = Library::compile(folder.path())?;
@@ -386,10 +381,11 @@ fn changed_rows(one_in: usize, program: Option<PathBuf>) -> Result<()> {
     let begun = Instant::now();
     let rows = rows::rows(&program, folder.path(), one_in, &|| {})?;
     eprintln!(
-        "rows on SQLite: {} changes, {} named, {} of what frees and hides nothing, {} refused by the schema, {} unnoticed ({:.0} s)",
+        "rows on SQLite: {} changes, {} named, {} of what frees and hides nothing, {} of what is compared with nothing, {} refused by the schema, {} unnoticed ({:.0} s)",
         rows.changes,
         rows.named,
         rows.harmless,
+        rows.open,
         rows.refused,
         rows.unnoticed,
         begun.elapsed().as_secs_f64(),

@@ -23,6 +23,8 @@ pub struct Rows {
     pub named: u32,
     /// Changes that free nothing and hide nothing, and were not named.
     pub harmless: u32,
+    /// Changes of what is compared with nothing, and were not named.
+    pub open: u32,
     /// Changes that the schema of the database has refused.
     pub refused: u32,
     /// Changes that nothing has named.
@@ -65,6 +67,7 @@ fn one(scene: &Scene, mutation: &Mutation, rows: &mut Rows) -> Result<()> {
     match (said.context("verify does not run")?, mutation.standing()) {
         (Some(_), _) => rows.named += 1,
         (None, Standing::Harmless(_)) => rows.harmless += 1,
+        (None, Standing::Open(_)) => rows.open += 1,
         (None, Standing::Guarded) => {
             rows.unnoticed += 1;
             rows.violations.push(mutation.to_string());

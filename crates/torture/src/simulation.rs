@@ -62,7 +62,8 @@ impl Outcome {
         self.by_clock
             .extend(by_clock.map(|what| format!("seed {seed}: {what}")));
         let wrong = more.wrong.into_iter();
-        self.wrong.extend(wrong.map(|what| format!("seed {seed}: {what}")));
+        self.wrong
+            .extend(wrong.map(|what| format!("seed {seed}: {what}")));
     }
 }
 
@@ -296,7 +297,9 @@ async fn end(world: &Arc<World>, mut tally: Tally) -> Result<Outcome> {
 /// ended by a jump has ended too early.
 fn is_by_clock(what: &str, kind: &str) -> bool {
     let is_asked = kind == Kind::Reconcile.tool();
-    what.contains("in_flight") || what.contains("is set aside for") || is_asked && what.ends_with("2 effects")
+    what.contains("in_flight")
+        || what.contains("is set aside for")
+        || is_asked && what.ends_with("2 effects")
 }
 
 /// Signs and verifies the log; returns what is wrong with it.
@@ -318,11 +321,16 @@ async fn verified(world: &Arc<World>, executor: &Executor) -> Result<Vec<String>
         .context("the last start")?;
     // The lease of a dead process is over by now.
     sequencer.tick().await.context("the last round")?;
-    let report = archive.verify_all(&Verification::default(), |_, _| {}).await?;
+    let report = archive
+        .verify_all(&Verification::default(), |_, _| {})
+        .await?;
     let mut wrong: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
     let head = world.store.head().await?;
     if report.checked != head.size || head.size == 0 {
-        wrong.push(format!("{} of {} records checked", report.checked, head.size));
+        wrong.push(format!(
+            "{} of {} records checked",
+            report.checked, head.size
+        ));
     }
     Ok(wrong)
 }

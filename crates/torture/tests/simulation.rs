@@ -11,7 +11,10 @@ fn no_seed_breaks_a_promise() {
         sum.add(seed, outcome);
     }
     assert!(sum.wrong.is_empty(), "{}", sum.wrong.join("\n"));
-    assert!(sum.faults > 500 && sum.deaths > 150 && sum.jumps > 20, "{sum:?}");
+    assert!(
+        sum.faults > 500 && sum.deaths > 150 && sum.jumps > 20,
+        "{sum:?}"
+    );
     assert!(sum.succeeded > 400 && sum.in_doubt > 10, "{sum:?}");
 }
 

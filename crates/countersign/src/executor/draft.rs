@@ -12,11 +12,11 @@ use super::Executor;
 use super::record::Recorded;
 use super::trail::Facts;
 use crate::authorize::Ruled;
+use crate::budget::spent::Spent;
 use crate::catalog::Entry;
 use crate::context::Notes;
 use crate::ledger::DocumentWrite;
 use crate::scribe::{CallDraft, Draft, Entropy};
-use crate::budget::spent::Spent;
 use crate::state::document::stamps;
 
 /// State that is committed with a record.

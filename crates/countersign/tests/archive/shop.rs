@@ -256,9 +256,11 @@ fn catalog(sent_key: &SentKey) -> Catalog {
             Ok(json!({}).into())
         })
     });
-    let pay = Probe::external("pay.now").input(amount()).body(|_, arguments| {
-        Box::pin(async move { Ok(json!({"paid": arguments["amount"]}).into()) })
-    });
+    let pay = Probe::external("pay.now")
+        .input(amount())
+        .body(|_, arguments| {
+            Box::pin(async move { Ok(json!({"paid": arguments["amount"]}).into()) })
+        });
     [quote, order, firm, clear, keep, mail, pay]
         .into_iter()
         .fold(Catalog::builder(), |all, probe| {

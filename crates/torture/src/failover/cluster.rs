@@ -62,7 +62,10 @@ impl Cluster {
     /// Starts a cluster. Fails where etcd, patroni or PostgreSQL is not installed.
     pub fn start() -> Result<Self> {
         let initdb = Programs::find()?.initdb;
-        let programs = initdb.parent().context("a program is in a folder")?.to_owned();
+        let programs = initdb
+            .parent()
+            .context("a program is in a folder")?
+            .to_owned();
         let account = Account::for_server()?;
         let folder = tempfile::tempdir()?;
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o700))?;
@@ -122,7 +125,10 @@ impl Cluster {
             matches!(ask(&address, "GET", "/primary", ""), Ok((200, _)))
         };
         let candidates = self.nodes.iter().enumerate();
-        candidates.into_iter().find(|(_, node)| leads(node)).map(|(n, _)| n)
+        candidates
+            .into_iter()
+            .find(|(_, node)| leads(node))
+            .map(|(n, _)| n)
     }
 
     /// Ends the leader, and waits until another one leads. Returns the one that was ended.
@@ -157,7 +163,10 @@ impl Cluster {
             matches!(ask(&address, "GET", "/primary", ""), Ok((200, _)))
         };
         let others = self.nodes.iter().enumerate().filter(|(n, _)| *n != led);
-        others.into_iter().find(|(_, node)| leads(node)).map(|(n, _)| n)
+        others
+            .into_iter()
+            .find(|(_, node)| leads(node))
+            .map(|(n, _)| n)
     }
 
     /// Lets the one that was ended take part again, and waits until the cluster is whole.
@@ -310,7 +319,12 @@ impl Cluster {
             let log = self.folder.path().join(format!("{}.log", node.name));
             let text = std::fs::read_to_string(log).unwrap_or_default();
             let lines: Vec<_> = text.lines().rev().take(6).collect();
-            said.extend(lines.iter().rev().map(|line| format!("{}: {line}\n", node.name)));
+            said.extend(
+                lines
+                    .iter()
+                    .rev()
+                    .map(|line| format!("{}: {line}\n", node.name)),
+            );
         }
         said
     }
@@ -348,8 +362,15 @@ fn is_whole(members: &[Value]) -> bool {
         value.is_some_and(|value| values.contains(&value))
     };
     let run = |member: &&Value| is(member, "state", &["running", "streaming"]);
-    let count = |role: &str| members.iter().filter(|member| is(member, "role", &[role])).count();
-    members.iter().filter(run).count() == NODES && count("leader") == 1 && count("sync_standby") >= 1
+    let count = |role: &str| {
+        members
+            .iter()
+            .filter(|member| is(member, "role", &[role]))
+            .count()
+    };
+    members.iter().filter(run).count() == NODES
+        && count("leader") == 1
+        && count("sync_standby") >= 1
 }
 
 fn etcd(folder: &Path, account: Option<&Account>, port: u16) -> Result<Child> {
@@ -359,8 +380,18 @@ fn etcd(folder: &Path, account: Option<&Account>, port: u16) -> Result<Child> {
     let mut command = Command::new("etcd");
     command
         .args(["--name", "e", "--initial-cluster", &format!("e={peer}")])
-        .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+        .args([
+            "--listen-client-urls",
+            &client,
+            "--advertise-client-urls",
+            &client,
+        ])
+        .args([
+            "--listen-peer-urls",
+            &peer,
+            "--initial-advertise-peer-urls",
+            &peer,
+        ])
         .arg("--data-dir")
         .arg(folder.join("etcd"))
         .stdin(Stdio::null())
@@ -372,7 +403,9 @@ fn etcd(folder: &Path, account: Option<&Account>, port: u16) -> Result<Child> {
     }
     let etcd = command.spawn().context(MISSING)?;
     let address = format!("127.0.0.1:{port}");
-    if !comes_true(PATIENCE, || matches!(ask(&address, "GET", "/health", ""), Ok((200, _)))) {
+    if !comes_true(PATIENCE, || {
+        matches!(ask(&address, "GET", "/health", ""), Ok((200, _)))
+    }) {
         bail!("etcd does not start");
     }
     Ok(etcd)

@@ -139,7 +139,9 @@ impl Checked<'_> {
         counts.doubled += damage.doubled.len() as u32;
         counts.wrong += damage.wrong.len() as u32;
         let all = [damage.lost, damage.doubled, damage.wrong].concat();
-        let all = all.into_iter().map(|what| format!("{name}: {what} ({tail})"));
+        let all = all
+            .into_iter()
+            .map(|what| format!("{name}: {what} ({tail})"));
         counts.violations.extend(all);
     }
 
@@ -151,9 +153,13 @@ impl Checked<'_> {
             let mut first = first.clone();
             let was_acknowledged = first.is_some();
             if let Some(wrong) = judge(&mut first, &reply) {
-                damage.wrong.push(format!("{}: {status} {wrong}", key.text()));
+                damage
+                    .wrong
+                    .push(format!("{}: {status} {wrong}", key.text()));
             } else if !is_ok {
-                damage.wrong.push(format!("{}: ends as {status} {reply}", key.text()));
+                damage
+                    .wrong
+                    .push(format!("{}: ends as {status} {reply}", key.text()));
             } else if was_acknowledged && reply.get("replayed") != Some(&Value::Bool(true)) {
                 damage.lost.push(format!("{}: ran again", key.text()));
             }
@@ -173,11 +179,15 @@ impl Checked<'_> {
             wanted.sort_unstable();
             let count = |of: &[String], text: &String| of.iter().filter(|it| *it == text).count();
             let lost = wanted.iter().filter(|text| count(&there, text) == 0);
-            damage.lost.extend(lost.map(|text| format!("{text}: no effect")));
+            damage
+                .lost
+                .extend(lost.map(|text| format!("{text}: no effect")));
             let doubled = wanted.iter().filter(|text| count(&there, text) > 1);
             damage.doubled.extend(doubled.cloned());
             let foreign = there.iter().filter(|text| count(&wanted, text) == 0);
-            damage.wrong.extend(foreign.map(|text| format!("{text}: not called")));
+            damage
+                .wrong
+                .extend(foreign.map(|text| format!("{text}: not called")));
         }
         Ok(())
     }
@@ -199,7 +209,9 @@ fn expect_record(address: &str, id: &str, damage: &mut Damage) -> Result<()> {
             Ok(())
         }
         Some(Ok((status, reply))) => {
-            damage.wrong.push(format!("the record {id}: {status} {reply}"));
+            damage
+                .wrong
+                .push(format!("the record {id}: {status} {reply}"));
             Ok(())
         }
         Some(Err(error)) => Err(error),

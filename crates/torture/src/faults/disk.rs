@@ -190,7 +190,8 @@ impl<'a> Disk<'a> {
         self.control.write_all_at(&every.to_ne_bytes(), 8)?;
         self.control
             .write_all_at(&(files as u32).to_ne_bytes(), 4)?;
-        self.control.write_all_at(&(fault as u32).to_ne_bytes(), 0)?;
+        self.control
+            .write_all_at(&(fault as u32).to_ne_bytes(), 0)?;
         Ok(())
     }
 

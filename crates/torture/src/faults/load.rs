@@ -179,9 +179,7 @@ pub(super) fn judge(first: &mut Option<Success>, reply: &Value) -> Option<String
     }
     let data = reply.get("data").cloned().unwrap_or_default();
     match first {
-        Some(first) if first.data != data => {
-            Some(format!("answered {} and {data}", first.data))
-        }
+        Some(first) if first.data != data => Some(format!("answered {} and {data}", first.data)),
         Some(_) => None,
         None => {
             *first = Some(Success {

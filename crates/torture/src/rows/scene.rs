@@ -92,7 +92,10 @@ pub fn play(program: &Path, folder: &Path) -> Result<Scene> {
     let unused = begun.ask_to_clear(6)?;
     command(&place, &["approvals", "approve", &first])?;
     begun.clear(5)?;
-    command(&place, &["evidence", "hold", "u_1", "--reason", "dispute 1"])?;
+    command(
+        &place,
+        &["evidence", "hold", "u_1", "--reason", "dispute 1"],
+    )?;
     begun.end()?;
     let (_, used) = key(&place, "caller")?;
     let (revoked, _) = key(&place, "revoked")?;
@@ -116,7 +119,8 @@ fn key(place: &Place, label: &str) -> Result<(String, String)> {
     let made: Value = serde_json::from_str(&command(place, &words)?)?;
     let text = |name: &str| {
         let text = made.pointer(name).and_then(Value::as_str);
-        text.map(str::to_owned).with_context(|| format!("no {name}: {made}"))
+        text.map(str::to_owned)
+            .with_context(|| format!("no {name}: {made}"))
     };
     Ok((text("/key/id")?, text("/secret")?))
 }

@@ -15,11 +15,13 @@ pub enum Standing {
     Guarded,
     /// A change frees nothing and hides nothing; the reason.
     Harmless(&'static str),
+    /// A change is not compared with anything; what it can do.
+    Open(&'static str),
 }
 
 /// The standing of a column of a table; of the whole row if there is no column.
 pub fn standing(table: &str, column: Option<&str>) -> Standing {
-    use Standing::{Guarded, Harmless};
+    use Standing::{Guarded, Harmless, Open};
     match (table, column) {
         ("timeline" | "facet" | "posting" | "bucket" | "chosen" | "document_entry", _)
         | ("document", Some("entries")) => Harmless("an index for searches, made of the rows"),
@@ -36,8 +38,16 @@ pub fn standing(table: &str, column: Option<&str>) -> Standing {
             ),
         ) => Harmless("of a settled claim: no repeat runs, whatever it says"),
         ("claim", Some("fingerprint" | "parts")) => {
-            Harmless("a repeat with the first arguments is refused, and never runs")
+            Open("a repeat is refused, or other arguments get the stored answer; nothing runs")
         }
+        ("pot", Some("reserved")) => Open("money that waits for a call can be spent as well"),
+        ("time_mark", _) => Open("a clock that has jumped is believed"),
+        ("user_key", Some("id")) => {
+            Open("new records of the user are kept like those of an erased one")
+        }
+        ("payload", Some("until")) => Harmless("a payload that is removed too early is named then"),
+        ("record", Some("fenced")) => Harmless("the record itself says it"),
+        ("migration", _) => Harmless("a start compares the checksums"),
         ("hold", Some("number" | "reason")) => Harmless("for people; the reason is sealed"),
         ("installation", _) => Harmless("bound again by the next start; the keys decide"),
         ("shape", _) => Harmless("a wrong count of changes only has a call run again"),
@@ -86,7 +96,10 @@ impl Mutation {
         let key = || self.key.iter().map(|(_, value)| value.clone());
         let table = &self.table;
         let (sql, values): (String, Vec<Value>) = match &self.kind {
-            Kind::Deleted => (format!("DELETE FROM {table} WHERE {found}"), key().collect()),
+            Kind::Deleted => (
+                format!("DELETE FROM {table} WHERE {found}"),
+                key().collect(),
+            ),
             Kind::Changed(column, value) => (
                 format!("UPDATE {table} SET {column} = ? WHERE {found}"),
                 std::iter::once(value.clone()).chain(key()).collect(),
@@ -146,7 +159,8 @@ struct Table {
 impl Table {
     fn key_of(&self, row: &Row) -> Vec<(String, Value)> {
         let places = self.key.iter();
-        let named = |place: &usize| Some((self.columns.get(*place)?.clone(), row.get(*place)?.clone()));
+        let named =
+            |place: &usize| Some((self.columns.get(*place)?.clone(), row.get(*place)?.clone()));
         places.filter_map(named).collect()
     }
 }

@@ -81,6 +81,9 @@ impl DynTool for Effect {
 }
 
 fn number(arguments: &Arguments) -> u32 {
-    let n = arguments.to_value().get("n").and_then(serde_json::Value::as_u64);
+    let n = arguments
+        .to_value()
+        .get("n")
+        .and_then(serde_json::Value::as_u64);
     n.and_then(|n| u32::try_from(n).ok()).unwrap_or_default()
 }

@@ -99,7 +99,9 @@ impl World {
         let mut trace = self.trace.load(Ordering::SeqCst);
         let at = u64::try_from(self.clock.monotonic().as_nanos()).unwrap_or(u64::MAX);
         for word in what.iter().chain([&at]) {
-            trace = (trace ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+            trace = (trace ^ word)
+                .wrapping_mul(0x0100_0000_01b3)
+                .rotate_left(23);
         }
         self.trace.store(trace, Ordering::SeqCst);
     }
@@ -127,7 +129,11 @@ impl World {
     }
 
     /// An executor whose tool lives as long as this process.
-    pub(super) fn executor(self: &Arc<Self>, store: Arc<dyn Store>, mortal: &Mortal) -> Result<Executor> {
+    pub(super) fn executor(
+        self: &Arc<Self>,
+        store: Arc<dyn Store>,
+        mortal: &Mortal,
+    ) -> Result<Executor> {
         let effect = tool::Effect::new(self.clone(), mortal.clone())?;
         let catalog = Catalog::builder().dyn_tool(Arc::new(effect)).build()?;
         let executor = Executor::builder(catalog)
@@ -141,13 +147,18 @@ impl World {
 
     /// Notes an effect elsewhere.
     pub(super) fn effect(&self, n: u32, key: &str) {
-        locked(&self.effects).entry(n).or_default().push(key.to_owned());
+        locked(&self.effects)
+            .entry(n)
+            .or_default()
+            .push(key.to_owned());
     }
 
     /// True if an effect with this downstream key has happened.
     pub(super) fn has_effect(&self, n: u32, key: &str) -> bool {
         let effects = locked(&self.effects);
-        effects.get(&n).is_some_and(|keys| keys.iter().any(|it| it == key))
+        effects
+            .get(&n)
+            .is_some_and(|keys| keys.iter().any(|it| it == key))
     }
 
     /// Number of effects of each key; those in the store are counted by the last answer.

@@ -195,7 +195,9 @@ pub enum Fault {
     #[error("a document that it wrote has another content")]
     DocumentChanged,
     /// A budget was charged with less than the records of its calls say. Usually its row was changed, deleted or put back.
-    #[error("a budget that it charged was charged with {found}, and the records say at least {charged}")]
+    #[error(
+        "a budget that it charged was charged with {found}, and the records say at least {charged}"
+    )]
     PotRefilled {
         /// Least amount by the records, in the smallest unit.
         charged: i64,

@@ -28,7 +28,8 @@ const WAITING_MAX: usize = 4_096;
 /// Number of leaves that are read at once.
 const LEAVES: usize = 4_096;
 
-/// Difference between the clocks of a server and of its store.
+/// Longest time between a record's and the reservation that it spends, and between the clocks of a server and of its store. Pots of windows that
+/// are shorter than twice as long are not compared.
 const SLACK_SECONDS: i64 = 300;
 
 /// Name of a pot in the records: its pseudonym, and the length of its window.
@@ -68,15 +69,28 @@ impl Pots {
             if !spent.is_shared && user_id.is_empty() {
                 continue;
             }
-            let at = seconds(&read.record).saturating_sub(SLACK_SECONDS);
+            let at = seconds(&read.record);
             let sum = Sum {
                 amount: spent.amount,
                 index: read.index,
                 id: read.record.id.as_str().into(),
                 is_shared: spent.is_shared,
             };
-            let start = window_start(at, spent.window_seconds);
-            self.put((spent.pot, spent.window_seconds), start, sum);
+            let name = (spent.pot, spent.window_seconds);
+            let windows = [
+                at.saturating_sub(SLACK_SECONDS),
+                at.saturating_add(SLACK_SECONDS),
+            ]
+            .map(|at| window_start(at, spent.window_seconds));
+            let [first, last] = windows;
+            if first == last {
+                self.put(name, first, sum);
+            } else if spent.amount < 0 {
+                // At the edge of a window a refund may be in either, and an amount that was spent is not compared.
+                for start in windows {
+                    self.put(name.clone(), start, sum.clone());
+                }
+            }
         }
     }
 
@@ -89,7 +103,11 @@ impl Pots {
             Entry::Occupied(mut place) => {
                 let sum = place.get_mut();
                 let amount = sum.amount.saturating_add(more.amount);
-                let newest = if more.index > sum.index { more } else { sum.clone() };
+                let newest = if more.index > sum.index {
+                    more
+                } else {
+                    sum.clone()
+                };
                 *sum = Sum { amount, ..newest };
             }
         }
@@ -118,16 +136,23 @@ impl Pots {
         let spent = spent(archive, now).await?;
         let mut faults = Vec::new();
         let mut refunds = None;
-        for (name, windows) in self.charges.drain() {
-            let (mut charged, mut newest) = (0_i64, None);
-            for (_, sum) in windows.range(first_window(now, name.1)..) {
-                charged = charged.saturating_add(sum.amount);
-                newest = newest.max(Some((sum.index, sum.id.clone(), sum.is_shared)));
-            }
-            let found = spent.get(&name).copied().unwrap_or_default();
-            let Some((index, id, is_shared)) = newest.filter(|_| found < charged) else {
+        let windows = self.charges.drain().flat_map(|(name, windows)| {
+            let kept = first_window(now, name.1);
+            let windows = windows.into_iter().filter(move |(start, _)| *start >= kept);
+            windows.map(move |(start, sum)| ((name.clone(), start), sum))
+        });
+        for (place, sum) in windows {
+            let Sum {
+                amount: charged,
+                index,
+                id,
+                is_shared,
+            } = sum;
+            let found = spent.get(&place).copied().unwrap_or_default();
+            if found >= charged {
                 continue;
-            };
+            }
+            let (name, _) = place;
             // What came after the records that were looked at may have been a refund, or an erasure.
             if refunds.is_none() {
                 refunds = Some(later_refunds(archive, self.end).await?);
@@ -158,8 +183,8 @@ fn first_window(now: i64, window_seconds: u64) -> i64 {
 }
 
 /// What the store says was spent from each pot, in the windows that are compared.
-async fn spent(archive: &Archive, now: i64) -> Result<HashMap<Name, i64>, Error> {
-    let mut spent: HashMap<Name, i64> = HashMap::new();
+async fn spent(archive: &Archive, now: i64) -> Result<HashMap<(Name, i64), i64>, Error> {
+    let mut spent = HashMap::new();
     let mut keys: HashMap<String, Option<Arc<_>>> = HashMap::new();
     for row in archive.store.pots(None, POTS_MAX).await? {
         let PotKey {
@@ -184,8 +209,7 @@ async fn spent(archive: &Archive, now: i64) -> Result<HashMap<Name, i64>, Error>
             continue;
         };
         let name = (pseudonym(keys, &row.key), *window_seconds);
-        let sum = spent.entry(name).or_default();
-        *sum = sum.saturating_add(row.spent);
+        spent.insert((name, row.window_start), row.spent);
     }
     Ok(spent)
 }
@@ -198,7 +222,9 @@ async fn later_refunds(archive: &Archive, end: u64) -> Result<HashMap<Name, i64>
             return;
         };
         for spent in stamps(&record) {
-            let sum = refunds.entry((spent.pot, spent.window_seconds)).or_default();
+            let sum = refunds
+                .entry((spent.pot, spent.window_seconds))
+                .or_default();
             *sum = sum.saturating_add(spent.amount.min(0));
         }
     };
@@ -213,7 +239,11 @@ async fn later_refunds(archive: &Archive, end: u64) -> Result<HashMap<Name, i64>
     }
     let waiting = LogQuery {
         limit: WAITING_MAX,
-        since: archive.clock.now().checked_sub(SignedDuration::from_hours(1)).ok(),
+        since: archive
+            .clock
+            .now()
+            .checked_sub(SignedDuration::from_hours(1))
+            .ok(),
         ..LogQuery::default()
     };
     let rows = archive.store.records(&waiting).await?;
