@@ -36,6 +36,8 @@ Commands:
                         measure (estimates, table, ledger, gateway, upstream, console), and print tables with the targets;
                         installs what it measures beside under target/
   torture [--quick]     kill, race and cut off real processes in large numbers, and count what is left
+  torture --failover [TIMES]
+                        have another PostgreSQL lead while processes work, and count what is left
   generate              write the generated files anew
   screens [demo]        take the pictures of docs/screens anew, in Chromium; or only that of the terminal demo
   fuzz [--seconds N] [TARGET...]
@@ -62,8 +64,28 @@ fn run(words: &[&str]) -> Result<()> {
         ["conformance"] => conformance::run(),
         ["corpus", rest @ ..] => corpus::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["torture"] => torture(["100", "10000", "200", "1000", "1000"]),
-        ["torture", "--quick"] => torture(["10", "200", "10", "50", "20"]),
+        ["torture"] => torture(&Large {
+            kills: "100",
+            keys: "10000",
+            times: "200",
+            starts: "1000",
+            disks: "60",
+            rows: "1",
+            seeds: "10000",
+            children: "1000",
+        }),
+        ["torture", "--quick"] => torture(&Large {
+            kills: "10",
+            keys: "200",
+            times: "10",
+            starts: "50",
+            disks: "3",
+            rows: "5",
+            seeds: "200",
+            children: "20",
+        }),
+        ["torture", "--failover"] => failover("50"),
+        ["torture", "--failover", times] => failover(times),
         ["generate"] => generate(),
         ["screens"] => screens().and_then(|()| picture::demo()),
         ["screens", "demo"] => picture::demo(),
@@ -79,17 +101,52 @@ fn run(words: &[&str]) -> Result<()> {
     }
 }
 
-/// Kills of each kind of tool on each store, keys to race for, cuts and restarts, starts with clocks that lie, and children of MCP servers.
-fn torture([kills, keys, times, starts, children]: [&str; 5]) -> Result<()> {
-    let program = ["run", "--locked", "--package", "countersign-torture", "--"];
+/// Numbers of a run of all tortures.
+struct Large<'a> {
+    /// Kills of each kind of tool on each store.
+    kills: &'a str,
+    /// Keys to race for.
+    keys: &'a str,
+    /// Cuts and restarts of PostgreSQL.
+    times: &'a str,
+    /// Starts with clocks that lie.
+    starts: &'a str,
+    /// Lives of a server for each fault of its disk.
+    disks: &'a str,
+    /// Of the changes of one column, one in so many is made.
+    rows: &'a str,
+    /// Seeds of the simulation.
+    seeds: &'a str,
+    /// Children of MCP servers.
+    children: &'a str,
+}
+
+/// The program of the tortures.
+const TORTURE: [&str; 5] = ["run", "--locked", "--package", "countersign-torture", "--"];
+
+fn torture(large: &Large<'_>) -> Result<()> {
+    // The real server, whose disk fails and whose rows are changed.
+    let build = [
+        "build",
+        "--locked",
+        "--package",
+        "countersign-cli",
+        "--package",
+        "countersign-torture",
+    ];
+    Step::cargo("torture", &build).run()?;
     for words in [
-        ["kills", "--kills", kills],
-        ["race", "--keys", keys],
-        ["restarts", "--times", times],
-        ["clocks", "--starts", starts],
+        ["kills", "--kills", large.kills],
+        ["race", "--keys", large.keys],
+        ["restarts", "--times", large.times],
+        ["clocks", "--starts", large.starts],
+        ["disks", "--rounds", large.disks],
+        ["rows", "--one-in", large.rows],
+        ["simulate", "--seeds", large.seeds],
     ] {
-        Step::cargo("torture", &[&program[..], &words].concat()).run()?;
+        Step::cargo("torture", &[&TORTURE[..], &words].concat()).run()?;
     }
+    let children = large.children;
     let example = [
         "run",
         "--locked",
@@ -101,6 +158,13 @@ fn torture([kills, keys, times, starts, children]: [&str; 5]) -> Result<()> {
         children,
     ];
     Step::cargo("torture", &example).run()
+}
+
+/// Failovers of a PostgreSQL that patroni keeps.
+fn failover(times: &str) -> Result<()> {
+    set_up::for_failover()?;
+    let words = [&TORTURE[..], &["failover", "--times", times]].concat();
+    Step::cargo("torture", &words).run()
 }
 
 /// Pictures of the console's pages: the test that takes them, with a folder that stays.

@@ -100,6 +100,23 @@ pub(crate) fn for_pictures() -> Result<()> {
     Ok(())
 }
 
+/// Installs what failovers need: PostgreSQL, and the two programs that keep several of it as one.
+pub(crate) fn for_failover() -> Result<()> {
+    let mut packages = Vec::new();
+    if Programs::find().is_err() {
+        packages.push("postgresql");
+    }
+    for (program, package) in [("etcd", "etcd-server"), ("patroni", "patroni")] {
+        if says(program, &["--version"]).is_none() {
+            packages.push(package);
+        }
+    }
+    for step in install(&packages, &Means::found())? {
+        step.run()?;
+    }
+    Ok(())
+}
+
 /// True if the library is there that gives a program another time of day.
 fn has_past() -> bool {
     let places = std::fs::read_dir("/usr/lib")
@@ -117,7 +134,7 @@ fn install(packages: &[&str], means: &Means) -> Result<Vec<Step>> {
     }
     if !means.packages {
         let packages = packages.join(" ");
-        bail!("the pictures need more: `sudo apt-get install {packages}`");
+        bail!("more is needed: `sudo apt-get install {packages}`");
     }
     let fixed = ["install", "-y", "--no-install-recommends"];
     let install = [&fixed[..], packages].concat();

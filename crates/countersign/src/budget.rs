@@ -17,6 +17,7 @@ use countersign_contract::{ErrorBody, ErrorCode, ToolName};
 mod draw;
 mod left;
 mod money;
+pub(crate) mod spent;
 
 pub(crate) use draw::{Call, Plan, grant_over};
 pub use left::{BudgetLeft, LowPot, SpentBudget};

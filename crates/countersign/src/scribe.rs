@@ -24,6 +24,7 @@ use countersign_evidence::seal::{self, KeyId, UserKey};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
+use crate::budget::spent::{self, Spent};
 use crate::ledger::Entry;
 use crate::payload::{self, Plain};
 use crate::principal::{Credential, Principal};
@@ -110,6 +111,8 @@ pub(crate) struct CallDraft {
     pub(crate) key: Option<RecordedKey>,
     /// Documents that are committed with the record.
     pub(crate) stamps: Vec<Stamp>,
+    /// Amounts that are spent with the record.
+    pub(crate) spent: Vec<Spent>,
     pub(crate) retention: Retention,
     pub(crate) keep_payload: Option<Duration>,
 }
@@ -425,7 +428,7 @@ impl CallDraft {
             phases: Some(record.phases),
             payload: Some(payload),
             retention: self.retention,
-            act: stamped(self.act_in_session(), &self.stamps),
+            act: spent::stamped(stamped(self.act_in_session(), &self.stamps), &self.spent),
             ..EvidenceRecord::new(self.kind, self.id.clone(), self.at.to_string())
         }
     }

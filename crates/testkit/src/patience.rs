@@ -41,6 +41,23 @@ pub fn until(mut is_so: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
     }
 }
 
+/// Interval between two questions of [`comes_true`].
+const ASKED_EVERY: Duration = Duration::from_millis(5);
+
+/// Asks again and again until the answer is yes; false if it is not within this time. For threads that may block.
+pub fn comes_true(at_most: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let started = std::time::Instant::now();
+    loop {
+        if is_so() {
+            return true;
+        }
+        if started.elapsed() > at_most {
+            return false;
+        }
+        std::thread::sleep(ASKED_EVERY);
+    }
+}
+
 /// Ends the test's process unless it is dropped in time. For tests that wait for other processes: a blocking wait has
 /// no deadline of its own.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ mod check;
 mod kills;
 mod race;
 
-pub use check::{Tally, check};
+pub use check::{Tally, Verdict, check};
 pub(crate) use kills::Dice;
 pub use kills::{Kills, kills};
 pub use race::{Race, race};
@@ -53,6 +53,8 @@ pub struct Start {
     pub user: String,
     /// True if all calls count in one document.
     pub together: bool,
+    /// True if more time passes than a service behind a tool remembers keys for.
+    pub outlasts_windows: bool,
 }
 
 impl Start {
@@ -67,6 +69,7 @@ impl Start {
             pauses: false,
             user: "u_1".to_owned(),
             together: false,
+            outlasts_windows: false,
         }
     }
 }

@@ -9,8 +9,12 @@ use clap::{Args, Parser, Subcommand};
 use countersign_testkit::postgres::TempPostgres;
 use countersign_torture::clocks;
 use countersign_torture::driver::{Arena, Kills, Race, kills, race, worker_program};
+use countersign_torture::failover::{self, Cluster};
+use countersign_torture::faults::{self, Fault, Faults, Library};
 use countersign_torture::point::{End, Fate, Point};
+use countersign_torture::rows;
 use countersign_torture::server;
+use countersign_torture::simulation::{self, Outcome};
 use countersign_torture::tools::Kind;
 use countersign_torture::upstream::{self, Act};
 use countersign_torture::worker::{self, Job};
@@ -72,6 +76,45 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// A disk that fails, is full, tears writes or lies, under a real server on SQLite.
+    Disks {
+        /// Lives of a server for each fault.
+        #[arg(long, default_value_t = 100)]
+        rounds: u32,
+        /// Only faults whose name contains this text.
+        #[arg(long, default_value = "")]
+        only: String,
+        /// Repeats a run.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// The server's program; the one beside this program where it is left out.
+        #[arg(long)]
+        program: Option<PathBuf>,
+    },
+    /// Rows of a SQLite store that are put back, deleted and changed with SQL.
+    Rows {
+        /// Of the changes of one column, one in so many is made.
+        #[arg(long, default_value_t = 1)]
+        one_in: usize,
+        /// The server's program; the one beside this program where it is left out.
+        #[arg(long)]
+        program: Option<PathBuf>,
+    },
+    /// Processes, faults of a store and clocks on one thread, decided by seeds.
+    Simulate {
+        /// Number of seeds.
+        #[arg(long, default_value_t = 10_000)]
+        seeds: u64,
+        /// The first one.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Failovers of three PostgreSQL servers under patroni, while four processes work.
+    Failover {
+        /// Number of failovers.
+        #[arg(long, default_value_t = 50)]
+        times: u32,
+    },
     /// A PostgreSQL that restarts and cuts connections while processes work.
     Restarts {
         /// Number of restarts.
@@ -130,6 +173,15 @@ fn main() -> Result<()> {
         Command::Kills { kills, seed } => all_kills(kills, seed),
         Command::Race { keys, processes } => races(keys, processes),
         Command::Clocks { starts, seed } => lying_clocks(starts, seed),
+        Command::Disks {
+            rounds,
+            only,
+            seed,
+            program,
+        } => failing_disks(rounds, &only, seed, program),
+        Command::Rows { one_in, program } => changed_rows(one_in, program),
+        Command::Simulate { seeds, seed } => simulations(seeds, seed),
+        Command::Failover { times } => failing_over(times),
         Command::Restarts { times, keys } => restarts(times, keys),
     }
 }
@@ -283,6 +335,118 @@ fn lying_clocks(starts: u32, seed: u64) -> Result<()> {
     demand(&report.violations)
 }
 
+fn failing_disks(rounds: u32, only: &str, seed: u64, program: Option<PathBuf>) -> Result<()> {
+    let program = program.map_or_else(faults::server_program, Ok)?;
+    let folder = tempfile::tempdir()?;
+    let library = Library::compile(folder.path())?;
+    let mut violations = Vec::new();
+    for fault in Fault::ALL {
+        if !fault.as_str().contains(only) {
+            continue;
+        }
+        let begun = Instant::now();
+        let counts = faults::faults(&Faults {
+            program: &program,
+            library: &library,
+            fault,
+            rounds,
+            seed,
+        })?;
+        eprintln!(
+            "{}: {} lives of a server, {} faults, {} answers, {} keys acknowledged: {} lost, {} doubled, {} wrong, {} unnoticed{} ({:.0} s)",
+            fault.as_str(),
+            counts.rounds,
+            counts.hits,
+            counts.answers,
+            counts.acknowledged,
+            counts.lost,
+            counts.doubled,
+            counts.wrong,
+            counts.unnoticed,
+            if fault.is_silent() {
+                format!(", {} named by the server or by verify", counts.noticed)
+            } else {
+                format!(", {} starts refused", counts.refused_starts)
+            },
+            begun.elapsed().as_secs_f64(),
+        );
+        violations.extend(counts.violations);
+    }
+    demand(&violations)
+}
+
+fn changed_rows(one_in: usize, program: Option<PathBuf>) -> Result<()> {
+    let program = program.map_or_else(faults::server_program, Ok)?;
+    let folder = tempfile::tempdir()?;
+    let begun = Instant::now();
+    let rows = rows::rows(&program, folder.path(), one_in, &|| {})?;
+    eprintln!(
+        "rows on SQLite: {} changes, {} named, {} of what frees and hides nothing, {} of what is compared with nothing, {} refused by the schema, {} unnoticed ({:.0} s)",
+        rows.changes,
+        rows.named,
+        rows.harmless,
+        rows.open,
+        rows.refused,
+        rows.unnoticed,
+        begun.elapsed().as_secs_f64(),
+    );
+    demand(&rows.violations)
+}
+
+fn simulations(seeds: u64, first: u64) -> Result<()> {
+    let begun = Instant::now();
+    let mut sum = Outcome::default();
+    let bar = bar(seeds, "simulation");
+    for seed in first..first + seeds {
+        let outcome = simulation::simulate(seed)?;
+        sum.add(seed, outcome);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    eprintln!(
+        "{seeds} seeds: {} answers, {} faults, {} deaths, {} jumps of the clock, {} keys answered, {} in doubt, {} held up or repeated by a jump of the clock, {} wrong ({:.0} s)",
+        sum.answers,
+        sum.faults,
+        sum.deaths,
+        sum.jumps,
+        sum.succeeded,
+        sum.in_doubt,
+        sum.by_clock.len(),
+        sum.wrong.len(),
+        begun.elapsed().as_secs_f64(),
+    );
+    demand(&sum.wrong)
+}
+
+fn failing_over(times: u32) -> Result<()> {
+    let mut cluster = Cluster::start()?;
+    let mut wrong = Vec::new();
+    for (kind, times) in [
+        (Kind::Write, times - times / 2),
+        (Kind::Operator, times / 2),
+    ] {
+        let begun = Instant::now();
+        let mut run = failover::failovers(&mut cluster, kind, times)?;
+        run.first_success.sort_unstable();
+        let slowest = run.first_success.last().copied().unwrap_or_default();
+        let middle = run.first_success.get(run.first_success.len() / 2);
+        eprintln!(
+            "{} failovers, {}: {} answers, {} keys answered, {} in doubt, {} wrong; first success after the cluster takes writes again: median {:.2} s, slowest {:.2} s ({:.0} s)",
+            run.failovers,
+            kind.tool(),
+            run.answers,
+            run.succeeded,
+            run.in_doubt,
+            run.wrong.len(),
+            middle.copied().unwrap_or_default().as_secs_f64(),
+            slowest.as_secs_f64(),
+            begun.elapsed().as_secs_f64(),
+        );
+        wrong.extend(run.wrong);
+    }
+    demand(&wrong)
+}
+
 fn restarts(times: u32, keys: u32) -> Result<()> {
     for kind in [Kind::Write, Kind::Downstream] {
         let server = TempPostgres::start();
@@ -331,7 +495,7 @@ fn demand(wrong: &[String]) -> Result<()> {
     if wrong.is_empty() {
         return Ok(());
     }
-    let shown: Vec<_> = wrong.iter().take(20).map(String::as_str).collect();
+    let shown: Vec<_> = wrong.iter().take(60).map(String::as_str).collect();
     bail!(
         "{} things that must not be:\n{}",
         wrong.len(),

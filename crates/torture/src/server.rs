@@ -48,7 +48,8 @@ pub fn disturb(server: &TempPostgres, url: &str, round: u32) -> Result<()> {
     )
 }
 
-fn run(url: &str, statement: &str) -> Result<()> {
+/// Runs a statement on a connection of its own.
+pub fn run(url: &str, statement: &str) -> Result<()> {
     block_on(async {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
         let connection = tokio::spawn(connection);

@@ -149,26 +149,28 @@ impl Ledger {
 pub fn catalog(ledger: &Path, fate: &Fate) -> anyhow::Result<Catalog> {
     let mut catalog = Catalog::builder();
     for kind in Kind::ALL {
-        let spec = ToolSpec::new(
-            ToolName::new(kind.tool())?,
-            "Has an effect that can be counted.",
-        )
-        .input(Input::Schema(json!({
-            "type": "object",
-            "properties": {"n": {"type": "integer"}, "into": {"type": "string"},
-                "fails": {"type": "boolean"},
-                "cost": {"type": "integer", "default": 1}},
-            "required": ["n"],
-        })))
-        .behaviour(kind.behaviour());
         catalog = catalog.dyn_tool(Arc::new(Counted {
             kind,
-            spec,
+            spec: spec(kind)?,
             ledger: Ledger::at(ledger),
             fate: fate.clone(),
         }));
     }
     Ok(catalog.build()?)
+}
+
+/// The declaration of a tool.
+pub(crate) fn spec(kind: Kind) -> anyhow::Result<ToolSpec> {
+    let input = Input::Schema(json!({
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "into": {"type": "string"},
+            "fails": {"type": "boolean"},
+            "cost": {"type": "integer", "default": 1}},
+        "required": ["n"],
+    }));
+    let name = ToolName::new(kind.tool())?;
+    let spec = ToolSpec::new(name, "Has an effect that can be counted.");
+    Ok(spec.input(input).behaviour(kind.behaviour()))
 }
 
 struct Counted {
@@ -242,7 +244,7 @@ impl DynTool for Counted {
     }
 }
 
-fn key_of(ctx: &CallContext) -> Result<&str, ToolError> {
+pub(crate) fn key_of(ctx: &CallContext) -> Result<&str, ToolError> {
     let key = ctx.downstream_key();
     key.ok_or_else(|| {
         ToolError::invalid("/idempotency_key", "the call has no key").without_effect()

@@ -26,6 +26,7 @@ mod finding;
 mod gone;
 mod marks;
 mod not_checked;
+mod pots;
 mod records;
 mod state;
 

@@ -36,6 +36,8 @@ pub(super) struct Claimed {
     pub(super) arguments: Arguments,
     pub(super) keys: Arc<UserKey>,
     pub(super) key: Option<HeldKey>,
+    /// Time at which the tool has to have ended, because the lease of the claim may be over then; in the clock's monotonic time.
+    pub(super) lease_ends: Option<Duration>,
     /// Reply of the first call, if it could be looked up; the tool is not run again.
     pub(super) found: Option<Reply>,
     /// The user's confirmation, if one is required.
@@ -132,6 +134,8 @@ impl Executor {
                 }
             }
             is_known = false;
+            // The lease begins when the store claims the key, which is not before it is asked.
+            let asked = self.parts.clock.monotonic();
             let hold = match self.take(&claimed, &key, trail).await? {
                 Taking::Ours(hold) => hold,
                 Taking::Found(claim, reply) => {
@@ -156,6 +160,8 @@ impl Executor {
             if let Hold::Claimed(claim) = &hold
                 && claimed.found.is_none()
             {
+                let lease = lease_of(behaviour).saturating_sub(SETTLING);
+                claimed.lease_ends = Some(asked.saturating_add(lease));
                 self.note_intent(&mut claimed, claim, &key, trail).await;
             }
             claimed.key = Some(HeldKey {
@@ -306,6 +312,9 @@ pub(super) fn lease_of(behaviour: &Behaviour) -> Duration {
 
 /// Time that an owner has for settling after its deadline.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
+
+/// Part of a lease in which its owner runs nothing: another process may take over at its end.
+const SETTLING: Duration = Duration::from_secs(1);
 
 const RETRY_SOON_MS: u64 = 50;
 

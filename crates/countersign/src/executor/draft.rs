@@ -12,11 +12,19 @@ use super::Executor;
 use super::record::Recorded;
 use super::trail::Facts;
 use crate::authorize::Ruled;
+use crate::budget::spent::Spent;
 use crate::catalog::Entry;
 use crate::context::Notes;
 use crate::ledger::DocumentWrite;
 use crate::scribe::{CallDraft, Draft, Entropy};
 use crate::state::document::stamps;
+
+/// State that is committed with a record.
+#[derive(Default)]
+pub(super) struct Written<'a> {
+    pub(super) documents: &'a [DocumentWrite],
+    pub(super) spent: Vec<Spent>,
+}
 
 impl Executor {
     /// The record of a call that has run.
@@ -26,7 +34,7 @@ impl Executor {
         keys: &Arc<UserKey>,
         record: Box<CallRecord>,
         facts: &Facts,
-        writes: &[DocumentWrite],
+        written: &Written<'_>,
     ) -> Draft {
         let Notes {
             rules,
@@ -52,7 +60,8 @@ impl Executor {
             inherited: inherited.clone(),
             links: facts.links.iter().chain(links).cloned().collect(),
             sources: sources.clone(),
-            stamps: stamps(writes),
+            stamps: stamps(written.documents),
+            spent: written.spent.clone(),
             ..blank
         })
     }
@@ -113,6 +122,7 @@ impl Executor {
             act: acted(self.played_from(facts.order), facts),
             key: facts.key.clone(),
             stamps: Vec::new(),
+            spent: Vec::new(),
             retention,
             keep_payload: parts.retention.of(retention),
         }

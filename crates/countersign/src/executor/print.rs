@@ -95,7 +95,7 @@ impl StoredReply {
         seal(keys, "reply", scope, &text, ids)
     }
 
-    pub(super) fn open(keys: &UserKey, scope: &Scope, sealed: &[u8]) -> Option<Self> {
+    pub(crate) fn open(keys: &UserKey, scope: &Scope, sealed: &[u8]) -> Option<Self> {
         let text = keys.open(&aad("reply", scope), sealed).ok()?;
         serde_json::from_slice(&text).ok()
     }

@@ -98,6 +98,7 @@ impl Executor {
             arguments: bound.arguments,
             keys: bound.keys,
             key: None,
+            lease_ends: None,
             found: None,
             approved,
             granted,
@@ -124,6 +125,12 @@ impl Executor {
                     .patience
                     .saturating_add(trail.arrived + trail.awaited()),
             );
+        }
+        if let Some(ends) = claimed.lease_ends {
+            claimed.ctx.deadline = claimed.ctx.deadline.min(ends);
+            if started >= ends {
+                claimed.barred.get_or_insert_with(late);
+            }
         }
         if let Some(body) = claimed.barred.take() {
             return barred(claimed, body, started);
@@ -178,6 +185,13 @@ fn barred(claimed: &Claimed, body: ErrorBody, ended: Duration) -> Done {
         answer,
         ended,
     }
+}
+
+/// The refusal of a call whose claim was answered so late that another process may hold the key already.
+fn late() -> ErrorBody {
+    ErrorBody::new(ErrorCode::Timeout, Say::ClaimLate)
+        .source(FaultSource::Gateway)
+        .hint(Say::SameWithKey)
 }
 
 /// True if a dry run stops before the tool: the tool changes something and cannot simulate it (A4).

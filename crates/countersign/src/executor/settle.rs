@@ -5,6 +5,7 @@ use std::time::Duration;
 use countersign_contract::{ConflictReason, Effect, ErrorBody, ErrorCode, ReplyEnvelope};
 
 use super::claim::{Claimed, Hold, exhausted, in_flight};
+use super::draft::Written;
 use super::print::StoredReply;
 use super::record::{Recorded, Verdict, forbid_repeat, is_harmless_again, may_repeat};
 use super::spend::{lapsed, spend_change};
@@ -71,7 +72,11 @@ impl Executor {
             writes,
         } = changes;
         let told = trail.record.clone();
-        let record = self.draft(&recorded, &claimed.keys, told, &trail.facts, &writes);
+        let written = Written {
+            documents: &writes,
+            spent: self.spent(&recorded, claimed, spend.as_ref()).await?,
+        };
+        let record = self.draft(&recorded, &claimed.keys, told, &trail.facts, &written);
         let commit = Commit {
             key,
             reads,
@@ -129,7 +134,11 @@ impl Executor {
             return Err(erased);
         };
         let told = trail.record.clone();
-        let record = self.draft(&recorded, &claimed.keys, told, &trail.facts, &shared.writes);
+        let written = Written {
+            documents: &shared.writes,
+            spent: Vec::new(),
+        };
+        let record = self.draft(&recorded, &claimed.keys, told, &trail.facts, &written);
         let commit = Commit {
             key: None,
             reads: shared.reads,
@@ -180,7 +189,7 @@ impl Executor {
         } = trail;
         let draft = match &facts.keys {
             Some(keys) if self.parts.store.keeps_log() => {
-                self.draft(&recorded, keys, record, &facts, &[])
+                self.draft(&recorded, keys, record, &facts, &Written::default())
             }
             Some(_) | None => Draft::plain(recorded.id.clone(), record),
         };
@@ -375,7 +384,7 @@ impl Executor {
                 &claimed.keys,
                 trail.record.clone(),
                 &trail.facts,
-                &[],
+                &Written::default(),
             ),
         };
         match self.parts.store.commit(commit).await {

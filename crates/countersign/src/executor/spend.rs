@@ -8,10 +8,12 @@ use super::record::{Recorded, Verdict};
 use super::stop::Stop;
 use super::trail::Trail;
 use super::{Executor, store_fault};
+use crate::budget::spent::{Spent, pseudonym};
 use crate::budget::{Call, DrawnOn, Plan};
 use crate::ledger::{
     Claim, Lapse, Overdrawn, ReservationId, Reserve, ReserveAnswer, SpendChange, SpendEnd,
 };
+use crate::vault::SHARED;
 use crate::words::Say;
 
 /// Money that is set aside for a call, or is going to be.
@@ -112,6 +114,47 @@ impl Executor {
             lapse: Lapse::ByClaim,
             plan: None,
         }))
+    }
+
+    /// The amounts by which a commit charges its pots at least, for its record. None are named where the record cannot know: for the
+    /// reservation of an earlier attempt, and where it may have lapsed unnoticed.
+    pub(super) async fn spent(
+        &self,
+        recorded: &Recorded,
+        claimed: &Claimed,
+        change: Option<&SpendChange>,
+    ) -> Result<Vec<Spent>, Stop> {
+        let (Some(change), Some(spending)) = (change, &claimed.spending) else {
+            return Ok(Vec::new());
+        };
+        let actual = match &change.end {
+            SpendEnd::Released => return Ok(Vec::new()),
+            SpendEnd::Spent(actual) | SpendEnd::SpentHere(actual) => actual,
+        };
+        let may_have_lapsed =
+            recorded.verdict == Verdict::InDoubt && spending.lapse == Lapse::Release;
+        let Some(plan) = spending.plan.as_ref().filter(|_| !may_have_lapsed) else {
+            return Ok(Vec::new());
+        };
+        let mut spent = Vec::with_capacity(plan.draws.len());
+        for (n, draw) in plan.draws.iter().enumerate() {
+            let is_shared = draw.pot.user_id.is_empty();
+            let pot = if is_shared {
+                let keys = self.parts.vault.key(SHARED).await;
+                pseudonym(&*keys.map_err(|error| store_fault(&error))?, &draw.pot)
+            } else {
+                pseudonym(&claimed.keys, &draw.pot)
+            };
+            let actual = actual.get(n).copied().flatten();
+            spent.push(Spent {
+                pot,
+                window_seconds: draw.pot.window_seconds,
+                // A lost owner's reservation is charged as it was set aside.
+                amount: actual.map_or(draw.amount, |actual| actual.min(draw.amount)),
+                is_shared,
+            });
+        }
+        Ok(spent)
     }
 
     /// Gives back the reservation for a commit that will not happen. If that fails, it is given back when its lease is

@@ -66,6 +66,7 @@ countersign_contract::messages! {
         CallInCurrency { currency } => "make the call in {currency}",
         NoSession { budget } => "the budget {budget} counts per session, but the call has no session_id",
         SendSession => "send the session_id",
+        ClaimLate => "the store took so long to claim the key that its lease could end before the tool does, so the call was not made",
         MoneyLapsed => "the reservation in the budget expired before the call could run, so the call was not made",
 
         // Arguments.

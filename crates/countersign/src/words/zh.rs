@@ -65,6 +65,7 @@ countersign_contract::translation! {
         CallInCurrency { currency } => "请以 {currency} 发起调用",
         NoSession { budget } => "预算 {budget} 按会话计算，但调用没有指明会话",
         SendSession => "请提供 session_id",
+        ClaimLate => "存储占用该键的时间过长，租约可能先于工具结束，因此没有执行",
         MoneyLapsed => "调用用时超过了预留资金的期限，因此没有执行",
 
         // Arguments.

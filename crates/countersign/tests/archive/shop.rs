@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::archive::{Archive, SCOPE_ERASE, SCOPE_HOLD, SCOPE_OPEN, SCOPE_RESOLVE};
+use countersign::budget::{Budget, BudgetScope, Budgets, Currency, ToolAmount, Unit};
 use countersign::clock::ManualClock;
 use countersign::contract::{Actor, ActorType, ErrorCode, Input, SnapshotId};
 use countersign::ids::SequentialIds;
 use countersign::ledger::{MemoryStore, Store};
 use countersign::newest::NewestCheckpoint;
+use countersign::pattern::ToolPattern;
 use countersign::sequencer::{LastStop, Sequencer};
 use countersign::state::Collection;
 use countersign::vault::Vault;
@@ -57,6 +59,7 @@ impl Shop {
             .store(store.clone())
             .kms(Arc::new(MasterKey::from_bytes(&[9; 32])))
             .newest_checkpoint(newest.clone())
+            .budgets(Arc::new(budgets()))
             .build();
         let archive = Archive::new(
             store.clone(),
@@ -178,6 +181,37 @@ pub(crate) fn snapshot_of(reply: &Value) -> SnapshotId {
     SnapshotId::new(id.unwrap_or_else(|| panic!("no evidence in {reply:#}"))).unwrap()
 }
 
+/// Budgets of what is paid: a user's day, and everything.
+fn budgets() -> Budgets {
+    let currency = Currency::new("EUR").unwrap();
+    let tools = vec![ToolAmount {
+        unit: Unit::Minor,
+        ..ToolAmount::spends(ToolPattern::new("pay.*").unwrap(), "/amount")
+    }];
+    let budget = |name: &str, scope, window| Budget {
+        name: name.to_owned(),
+        scope,
+        limit: currency.amount("1000").unwrap(),
+        currency: currency.clone(),
+        window,
+        tools: tools.clone(),
+    };
+    let day = Some(Duration::from_hours(24));
+    let all = vec![
+        budget("daily", BudgetScope::User, day),
+        budget("all", BudgetScope::Global, None),
+    ];
+    Budgets::new(all).unwrap()
+}
+
+fn amount() -> Input {
+    Input::Schema(json!({
+        "type": "object",
+        "properties": {"amount": {"type": "integer"}},
+        "required": ["amount"],
+    }))
+}
+
 /// Documents of a user, and of all users.
 const NOTES: Collection = Collection::of_user("notes");
 const LAST: Collection = Collection::shared("last");
@@ -222,7 +256,12 @@ fn catalog(sent_key: &SentKey) -> Catalog {
             Ok(json!({}).into())
         })
     });
-    [quote, order, firm, clear, keep, mail]
+    let pay = Probe::external("pay.now")
+        .input(amount())
+        .body(|_, arguments| {
+            Box::pin(async move { Ok(json!({"paid": arguments["amount"]}).into()) })
+        });
+    [quote, order, firm, clear, keep, mail, pay]
         .into_iter()
         .fold(Catalog::builder(), |all, probe| {
             all.dyn_tool(Arc::new(probe))

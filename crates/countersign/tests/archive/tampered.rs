@@ -29,6 +29,7 @@ pub(crate) struct Tampered {
     head: Lie<Head>,
     checkpoint: Lie<Option<String>>,
     documents: Lie<Vec<DocumentRow>>,
+    pot_rows: Lie<Vec<PotRow>>,
     unreadable: Option<SnapshotId>,
 }
 
@@ -52,6 +53,7 @@ impl Tampered {
             head: Box::new(|_| {}),
             checkpoint: Box::new(|_| {}),
             documents: Box::new(|_| {}),
+            pot_rows: Box::new(|_| {}),
             unreadable: None,
         }
     }
@@ -71,6 +73,7 @@ impl Tampered {
         head: Head,
         checkpoint: Option<String>,
         documents: Vec<DocumentRow>,
+        pot_rows: Vec<PotRow>,
     }
 }
 
@@ -257,7 +260,11 @@ impl Pots for Tampered {
         user_id: Option<&'a str>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<PotRow>, Error>> {
-        self.inner.pots(user_id, limit)
+        Box::pin(async move {
+            let mut rows = self.inner.pots(user_id, limit).await?;
+            (self.pot_rows)(&mut rows);
+            Ok(rows)
+        })
     }
 }
 

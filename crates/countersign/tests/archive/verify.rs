@@ -7,7 +7,7 @@ use countersign::contract::{RecordKind, Retention};
 use countersign::ids::IdSource as _;
 use countersign::ledger::{
     ClaimQuery, Claims as _, DocumentRow, Documents as _, Durability, Entry, Forgotten, Head,
-    Log as _, Store, Timekeeping as _,
+    Log as _, PotRow, Pots as _, Store, Timekeeping as _,
 };
 use countersign::scribe::{Act, Draft};
 use countersign_evidence::checkpoint::Checkpoint;
@@ -246,6 +246,66 @@ async fn a_document_that_is_not_what_the_log_says_is_named() {
     shop.sign().await;
     let erased = Tampered::new(shop.store.clone());
     assert_eq!(faults(&shop, erased, None).await, [""; 0]);
+}
+
+/// A change of the pots in the store.
+type LieAboutPots = fn(&mut Vec<PotRow>);
+
+/// A16: money that was put back into a budget behind the back of the program is named by the newest record that has spent it.
+#[tokio::test]
+async fn a_budget_that_was_refilled_is_named() {
+    let (shop, _) = Shop::busy().await;
+    for (key, amount) in [("one", 300), ("two", 200)] {
+        let reply = shop.send("pay.now", &json!({"amount": amount}), key).await;
+        assert_eq!(reply["ok"], json!(true), "{reply:#}");
+    }
+    shop.sign().await;
+    let pots = shop.store.pots(None, 10).await.unwrap();
+    let spent: Vec<_> = pots.iter().map(|pot| pot.spent).collect();
+    assert_eq!(spent, [500, 500], "{pots:?}");
+    let lies: [(usize, LieAboutPots); 7] = [
+        (0, |_| {}),
+        // In another window the money of this one is there again.
+        (2, |rows| {
+            for row in rows {
+                row.window_start -= i64::try_from(row.key.window_seconds.max(1)).unwrap();
+            }
+        }),
+        // More may have been spent by a call that was lost.
+        (0, |rows| rows.iter_mut().for_each(|row| row.spent += 1)),
+        (2, |rows| rows.iter_mut().for_each(|row| row.spent -= 1)),
+        (2, Vec::clear),
+        (1, |rows| rows.retain(|row| row.key.window_seconds > 0)),
+        (2, |rows| {
+            rows.iter_mut()
+                .for_each(|row| row.key.name = "other".to_owned());
+        }),
+    ];
+    for (n, (expected, lie)) in lies.into_iter().enumerate() {
+        let tampered = Tampered::new(shop.store.clone()).pot_rows(lie);
+        let found = faults(&shop, tampered, None).await;
+        let is_named = |found: &String| found.starts_with("pot_refilled ");
+        assert!(found.iter().all(is_named), "{n}: {found:?}");
+        assert_eq!(found.len(), expected, "{n}: {found:?}");
+    }
+    // A pot of a day is removed in the end, and not missed; one without an end is.
+    shop.advance(40 * 24 * 60 * 60);
+    let found = faults(
+        &shop,
+        Tampered::new(shop.store.clone()).pot_rows(Vec::clear),
+        None,
+    );
+    assert_eq!(found.await.len(), 1);
+    // That of a user goes with the user; that of all users stays.
+    shop.archive
+        .erase("u_1", &operator(), "asked")
+        .await
+        .unwrap();
+    shop.sign().await;
+    let erased = Tampered::new(shop.store.clone());
+    assert_eq!(faults(&shop, erased, None).await, [""; 0]);
+    let emptied = Tampered::new(shop.store.clone()).pot_rows(Vec::clear);
+    assert_eq!(faults(&shop, emptied, None).await.len(), 1);
 }
 
 /// A16: a hold that was deleted from the store, so that its user could be erased, is named by its record.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use countersign::contract::{Effect, ErrorCode};
 use countersign::ledger::MemoryStore;
@@ -154,6 +155,36 @@ async fn a_look_up_that_is_out_of_date_does_not_count() {
     gate.add_permits(1);
     assert_eq!(late.await.unwrap()["replayed"], true);
     runs.check(1);
+}
+
+/// A19: a claim that the store answers so late that another process may hold the key runs nothing, and frees its key.
+#[tokio::test]
+async fn a_claim_that_is_answered_late_runs_nothing() {
+    let first = World::made(
+        [Probe::external("a.tool")],
+        MemoryStore::keeping_log,
+        |builder, _| builder,
+    );
+    let clock = first.clock.clone();
+    let plan = move |op, when| -> BoxFuture<'static, bool> {
+        if (op, when) == (Op::Claim, When::After) {
+            clock.advance(Duration::from_mins(1));
+        }
+        Box::pin(std::future::ready(false))
+    };
+    let store = Arc::new(FaultyStore::new(first.store.clone(), plan));
+    let probe = Probe::external("a.tool");
+    let runs = probe.runs();
+    let late = first.replica_with([probe], |builder| builder.store(store));
+    let reply = late.send("a.tool", &json!({}), &key("k1")).await;
+    check_error(
+        &reply,
+        "TIMEOUT",
+        &json!({"retryable": true, "source": "gateway"}),
+    );
+    runs.check(0);
+    let again = first.send("a.tool", &json!({}), &key("k1")).await;
+    assert_eq!(again["ok"], json!(true), "{again:#}");
 }
 
 /// Fails the n-th time that something is done.

@@ -157,7 +157,7 @@ const PASSES_MAX: usize = 20;
 
 impl Verdict {
     /// Checks that every success is paid for once, and that every call in doubt still has its reservation.
-    fn adds_up(&mut self, (reserved, spent): (i64, i64)) {
+    pub(crate) fn adds_up(&mut self, (reserved, spent): (i64, i64)) {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let expected = (count(self.in_doubt), count(self.succeeded));
         if (reserved, spent) != expected {
@@ -168,7 +168,7 @@ impl Verdict {
         }
     }
 
-    fn one(
+    pub(crate) fn one(
         &mut self,
         start: &Start,
         key: u32,
@@ -201,7 +201,11 @@ impl Verdict {
         if effects > 1 && !may_repeat && !start.together {
             self.wrong.push(format!("key {key}: {effects} effects"));
         }
-        let may_be_in_doubt = start.kind == Kind::Operator;
+        let may_be_in_doubt = match start.kind {
+            Kind::Operator => true,
+            Kind::Downstream | Kind::ConfirmedDownstream => start.outlasts_windows,
+            Kind::Write | Kind::Retry | Kind::Reconcile | Kind::ConfirmedWrite => false,
+        };
         if !(told.ok || (is_in_doubt && may_be_in_doubt)) {
             self.wrong.push(format!("key {key}: ended as {told:?}"));
         }

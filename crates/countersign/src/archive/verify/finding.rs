@@ -194,6 +194,16 @@ pub enum Fault {
     /// A document that its call wrote has another content. Usually an older body was put under the newer version.
     #[error("a document that it wrote has another content")]
     DocumentChanged,
+    /// A budget was charged with less than the records of its calls say. Usually its row was changed, deleted or put back.
+    #[error(
+        "a budget that it charged was charged with {found}, and the records say at least {charged}"
+    )]
+    PotRefilled {
+        /// Least amount by the records, in the smallest unit.
+        charged: i64,
+        /// Amount in the store.
+        found: i64,
+    },
     /// The payload is gone although its retention is not over and its user was not erased. Usually it was deleted
     /// from the store.
     #[error("its payload is gone, and was to be kept until {until:.0}")]
@@ -297,6 +307,7 @@ impl Fault {
             Self::DocumentPutBack => "document_put_back",
             Self::DocumentMissing => "document_missing",
             Self::DocumentChanged => "document_changed",
+            Self::PotRefilled { .. } => "pot_refilled",
             Self::PayloadMissing { .. } => "payload_missing",
             Self::PayloadDiffers { .. } => "payload_differs",
             Self::LinkMissing { .. } => "link_missing",
@@ -340,6 +351,7 @@ impl Fault {
             | Self::DocumentPutBack
             | Self::DocumentMissing
             | Self::DocumentChanged
+            | Self::PotRefilled { .. }
             | Self::PayloadMissing { .. }
             | Self::PayloadDiffers { .. }
             | Self::LinkMissing { .. }

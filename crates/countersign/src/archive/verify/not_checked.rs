@@ -87,7 +87,9 @@ impl NotChecked {
             Self::Owners => {
                 "the user of some records: erased, or the master key does not open the user's key"
             }
-            Self::State => "the rest of the store: budgets, and documents that no record names",
+            Self::State => {
+                "the rest of the store: money that waits for a call, and documents that no record names"
+            }
         }
     }
 }

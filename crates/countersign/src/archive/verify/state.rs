@@ -1,4 +1,4 @@
-//! State that the log can be compared with: the claims of calls that are settled, the holds, API keys and documents. A row that was
+//! State that the log can be compared with: the claims of calls that are settled, the holds, API keys, documents and pots. A row that was
 //! deleted, or put back as it was before, is named by the record that says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +11,10 @@ use serde_json::Value;
 
 use super::batch::{self, ReadRecord};
 use super::documents::Documents;
+use super::pots::Pots;
 use super::{Fault, Finding};
 use crate::archive::Archive;
+use crate::executor::StoredReply;
 use crate::ledger::{Error, HeldState, KeyDigest, LogQuery, Scope, StoredRecord};
 
 /// Age beyond which earlier versions removed the tombstone of a key: a day for the answer, and a month.
@@ -38,6 +40,7 @@ pub(super) struct State {
     /// Holds that were placed and lifted, in the order of the log.
     holds: Vec<HoldAct>,
     documents: Documents,
+    pots: Pots,
     /// Ids of the acts that were noted.
     known: BTreeSet<Arc<str>>,
 }
@@ -63,6 +66,7 @@ impl State {
     ) -> Result<(), Error> {
         let record = &read.record;
         self.documents.note(read, &stored.row.user_id);
+        self.pots.note(read, &stored.row.user_id);
         let at = record.at.parse().unwrap_or(Timestamp::MIN);
         if record.kind == RecordKind::Config {
             self.note_act(read, at);
@@ -72,7 +76,12 @@ impl State {
             return Ok(());
         };
         let fault = match archive.store.lookup(&scope).await {
-            Ok(Some(held)) if held.attempt == attempt && is_settled(&held.state) => return Ok(()),
+            Ok(Some(held)) if held.attempt == attempt && is_settled(&held.state) => {
+                if self.is_readable(archive, &scope, &held.state).await? {
+                    return Ok(());
+                }
+                Fault::ClaimDiffers
+            }
             Ok(None) => Fault::ClaimMissing,
             // One row that somebody has changed must not hide all those behind it.
             Ok(Some(_)) | Err(Error::Damaged { .. }) => Fault::ClaimDiffers,
@@ -80,6 +89,29 @@ impl State {
         };
         self.claims.push((at, finding(read, fault)));
         Ok(())
+    }
+
+    /// False if the stored answer of a key does not open: a repeat would get an error, or the answer of another key.
+    async fn is_readable(
+        &self,
+        archive: &Archive,
+        scope: &Scope,
+        state: &HeldState,
+    ) -> Result<bool, Error> {
+        let sealed = match state {
+            HeldState::Succeeded(sealed) | HeldState::Failed(sealed) => sealed,
+            HeldState::Running { .. }
+            | HeldState::Abandoned
+            | HeldState::Released
+            | HeldState::InDoubt
+            | HeldState::Expired => return Ok(true),
+        };
+        match archive.vault.known_key(&scope.user_id).await {
+            Ok(Some(keys)) => Ok(StoredReply::open(&keys, scope, sealed).is_some()),
+            // A key that is gone or cannot be opened is a fault of its own.
+            Ok(None) | Err(Error::Damaged { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Compares what an act has done with what is there.
@@ -137,6 +169,7 @@ impl State {
         };
         self.holds.extend(more.holds);
         self.documents.add(more.documents);
+        self.pots.add(more.pots);
         self.known.extend(more.known);
     }
 
@@ -195,6 +228,7 @@ impl State {
         }
         faults.extend(self.undone);
         faults.extend(self.documents.faults(archive).await?);
+        faults.extend(self.pots.faults(archive).await?);
         Ok(faults)
     }
 
@@ -205,9 +239,13 @@ impl State {
         }
         let mut there = BTreeSet::new();
         for hold in archive.store.holds(HOLDS_MAX).await? {
-            // A key that cannot be opened says nothing: then no hold is missed.
-            let Ok(Some(keys)) = archive.vault.existing_key(&hold.user_id).await else {
-                return Ok(Vec::new());
+            let keys = match archive.vault.existing_key(&hold.user_id).await {
+                Ok(Some(keys)) => keys,
+                // A hold of a user whom the store does not know holds nothing.
+                Ok(None) => continue,
+                // A key that cannot be opened says nothing: then no hold is missed.
+                Err(Error::Damaged { .. }) => return Ok(Vec::new()),
+                Err(error) => return Err(error),
             };
             let record = hold.record.map(|id| id.to_string());
             there.insert((keys.subject(&hold.user_id), record));

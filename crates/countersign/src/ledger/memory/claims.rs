@@ -308,6 +308,8 @@ impl Inner {
     }
 
     fn change_key(&mut self, key: KeyChange, now: Timestamp) {
+        // A clock that is behind the latest time that was believed shortens no retention.
+        let from = self.time.believed(now);
         match key {
             KeyChange::Take {
                 scope,
@@ -326,13 +328,13 @@ impl Inner {
                     request_id,
                     first_claim: first_claim.unwrap_or(now),
                     claimed_at: now,
-                    state: ended(outcome, now),
+                    state: ended(outcome, now, from),
                 };
                 self.claims.insert(scope, row);
             }
             KeyChange::Settle { claim, outcome } => {
                 if let Some(row) = self.claims.get_mut(&claim.scope) {
-                    row.state = ended(outcome, now);
+                    row.state = ended(outcome, now, from);
                 }
             }
         }
@@ -345,15 +347,16 @@ fn lost_row() -> Error {
     }
 }
 
-fn ended(outcome: Outcome, now: Timestamp) -> State {
+/// State of a claim that has ended; a reply is kept from this time on.
+fn ended(outcome: Outcome, now: Timestamp, from: Timestamp) -> State {
     match outcome {
         Outcome::Succeeded { reply, keep } => State::Succeeded {
             reply: reply.into(),
-            until: after(now, keep),
+            until: after(from, keep),
         },
         Outcome::Failed { reply, keep } => State::Failed {
             reply: reply.into(),
-            until: after(now, keep),
+            until: after(from, keep),
         },
         Outcome::Released => State::Released,
         Outcome::Abandoned => State::Running { lease_until: now },
