@@ -313,7 +313,14 @@ impl Message {
             Value::Array(parts) => <[Value; 4]>::try_from(parts).ok(),
             _ => None,
         };
-        let Some([Value::Bytes(protected), unprotected, payload, Value::Bytes(signature)]) = parts
+        let Some(
+            [
+                Value::Bytes(protected),
+                unprotected,
+                payload,
+                Value::Bytes(signature),
+            ],
+        ) = parts
         else {
             return Err(malformed("it does not have the four parts of a message"));
         };
@@ -364,9 +371,7 @@ impl Message {
     fn only(&self, name: i64) -> Result<&Value, ReceiptFault> {
         match (&self.unprotected, self.unprotected.member(name)) {
             (Value::Map(members), Some(value)) if members.len() == 1 => Ok(value),
-            _ => Err(ReceiptFault::Malformed(
-                "its unprotected header is another",
-            )),
+            _ => Err(ReceiptFault::Malformed("its unprotected header is another")),
         }
     }
 }

@@ -53,10 +53,7 @@ fn every_record_of_every_log_is_proved() {
             let made = with_proved(index, size, |proved| statement(&key(), proved).unwrap());
             let verified = verify_statement(&made, &key().verifying_key()).unwrap();
             assert_eq!(verified.record.id.as_str(), id(index));
-            assert_eq!(
-                (verified.index, verified.size),
-                (index as u64, size as u64)
-            );
+            assert_eq!((verified.index, verified.size), (index as u64, size as u64));
             assert_eq!(verified.root, log(size).1);
         }
     }
@@ -102,7 +99,12 @@ fn every_flipped_bit_is_caught() {
 fn another_place_with_the_same_root_is_caught() {
     let fold = |index, size| {
         with_proved(4, 5, |proved| {
-            root_of_inclusion(&leaf_hash(proved.leaf.as_bytes()), index, size, proved.hashes)
+            root_of_inclusion(
+                &leaf_hash(proved.leaf.as_bytes()),
+                index,
+                size,
+                proved.hashes,
+            )
         })
     };
     assert_eq!(fold(4, 5), fold(1, 2));
@@ -134,16 +136,24 @@ fn another_place_with_the_same_root_is_caught() {
 #[test]
 fn another_key_and_another_record_are_refused() {
     let made = with_proved(1, 3, |proved| statement(&key(), proved).unwrap());
-    let other = SigningKey::from_seed(NAME, &[8; 32]).unwrap().verifying_key();
+    let other = SigningKey::from_seed(NAME, &[8; 32])
+        .unwrap()
+        .verifying_key();
     assert_eq!(verify_statement(&made, &other), Err(ReceiptFault::OtherKey));
     let made = with_proved(1, 3, |proved| receipt(&key(), proved).unwrap());
     let verified = verify_receipt(&made, &leaf(2), &key().verifying_key());
     assert!(verified.is_err(), "{verified:?}");
     let made = with_proved(1, 3, |proved| {
-        let wrong = Proved { index: 3, ..*proved };
+        let wrong = Proved {
+            index: 3,
+            ..*proved
+        };
         receipt(&key(), &wrong)
     });
-    assert!(matches!(made, Err(ReceiptFault::NotIncluded(_))), "{made:?}");
+    assert!(
+        matches!(made, Err(ReceiptFault::NotIncluded(_))),
+        "{made:?}"
+    );
 }
 
 /// The form that `openssl pkey -pubin` reads.

@@ -78,7 +78,11 @@ pub fn root_of_inclusion(
         }
         (node, last) = (node >> 1, last >> 1);
     }
-    if last == 0 { Ok(hash) } else { Err(wrong_length) }
+    if last == 0 {
+        Ok(hash)
+    } else {
+        Err(wrong_length)
+    }
 }
 
 /// Checks that the tree of `new_size` and `new_root` begins with the tree of `old_size` and `old_root`.
