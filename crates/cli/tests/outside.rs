@@ -8,8 +8,10 @@
 )]
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use countersign_testkit::patience::Watchdog;
 use serde_json::{Value, json};
@@ -79,16 +81,20 @@ impl World {
         self.folder.path().join(name).display().to_string()
     }
 
-    fn run(&self, words: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_countersign"))
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command
             .args(words)
             .current_dir(self.folder.path())
             .env("COUNTERSIGN_DATA", self.folder.path().join("data"))
             .env("COUNTERSIGN_OPERATOR", "tester")
             .env_remove("COUNTERSIGN_STORE")
-            .env_remove("COUNTERSIGN_MASTER_KEY")
-            .output()
-            .unwrap()
+            .env_remove("COUNTERSIGN_MASTER_KEY");
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
     }
 
     /// What a command writes, also as a file of this name.
@@ -234,6 +240,76 @@ fn others_read_the_trail_as_ocsf() {
     let count = String::from_utf8(lines).unwrap().lines().count();
     assert!(count >= world.records.len() + 2, "{count} lines");
     assert_eq!(said["events"], count);
+}
+
+/// A server gives the same bytes over HTTP as the command beside it: signatures are deterministic.
+#[test]
+fn a_server_gives_what_the_command_writes() {
+    let world = World::new();
+    let server = Server::start(&world);
+    let record = &world.records[0];
+    for (format, path) in [("scitt", "statement"), ("cose-receipt", "receipt")] {
+        let written = world.export(record, format, "written");
+        let (head, body) = server.get(&format!("/v1/evidence/{record}/{path}"));
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        let kind = format!("content-type: application/scitt-{path}+cose");
+        assert!(head.to_lowercase().contains(&kind), "{head}");
+        assert_eq!(body, written, "{format}");
+    }
+    let (head, _) = server.get("/v1/evidence/ev_none/statement");
+    assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
+}
+
+/// A server on the data folder of a world; it ends with the test.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(world: &World) -> Self {
+        let words = ["serve", "--json", "--listen", "127.0.0.1:0"];
+        let mut child = world
+            .command(&words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        let url = said["url"].as_str().unwrap();
+        let address = url.trim_start_matches("http://").to_owned();
+        Self { child, address }
+    }
+
+    /// Head and body of an answer.
+    fn get(&self, path: &str) -> (String, Vec<u8>) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let host = &self.address;
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut wire = Vec::new();
+        stream.read_to_end(&mut wire).unwrap();
+        let end = wire
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap();
+        let body = wire.split_off(end + 4);
+        (String::from_utf8(wire).unwrap(), body)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended already, unless the test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Pieces of the trail, one after the other, are the trail.

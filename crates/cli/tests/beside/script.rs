@@ -229,7 +229,7 @@ impl Play<'_> {
             .no();
         self.run(&["evidence", "key", "--pem"]).ok();
         self.run(&["evidence", "trail", "--limit", "1"]).ok();
-        let events = ["--after", "0", "--limit", "1", "--format", "ocsf"];
+        let events = ["--limit", "1", "--format", "ocsf"];
         self.run(&[&["evidence", "trail"], &events[..]].concat())
             .ok();
     }

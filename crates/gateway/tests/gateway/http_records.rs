@@ -64,17 +64,18 @@ async fn the_trail_is_streamed_to_those_who_may_see_all() {
     for text in ["tea", "milk", "bread"] {
         note(&world, "u_1", text).await;
     }
-    assert_eq!(get(&world, "/v1/log/trail").await.body, "");
-    world.sign().await;
     let lines = async |query: &str| -> Vec<Value> {
         let answer = get(&world, &format!("/v1/log/trail{query}")).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
-        let lines = answer.body.lines();
+        // A stream comes in chunks, each behind a line with its length.
+        let lines = answer.body.lines().filter(|line| line.starts_with('{'));
         lines
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     };
+    assert_eq!(lines("").await, [] as [Value; 0]);
+    world.sign().await;
     let all = lines("").await;
     assert_eq!(all.len(), 3);
     assert_eq!(lines("?after=0&limit=1").await, all[1..2]);
@@ -171,7 +172,9 @@ async fn records_of_others_look_like_none() {
         let (hidden, missing) = (ask(&theirs).await, ask(never.as_str()).await);
         assert_eq!(hidden, missing, "{path}");
         assert_eq!(hidden.0, 404, "{path}");
-        assert_ne!(ask(&mine).await.0, 404, "{path}");
+        // This server has no key to sign with, so there it has nothing to give.
+        let is_signed_here = matches!(path, "/receipt" | "/statement");
+        assert_eq!(ask(&mine).await.0 == 404, is_signed_here, "{path}");
     }
     // Both notes were sent under the same id; only the user's own record is shown.
     let records = get(&user, "/v1/calls/r_1").await.json();
