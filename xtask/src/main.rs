@@ -1,4 +1,4 @@
-//! The project's chores as one program: `cargo xtask test|agents|sdk|conformance|corpus|bench|torture|generate|screens|fuzz`.
+//! The project's chores as one program: `cargo xtask test|agents|sdk|conformance|corpus|outside|dist|bench|torture|generate|screens|fuzz`.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,9 @@ mod bench;
 mod clients;
 mod conformance;
 mod corpus;
+mod dist;
 mod fuzz;
+mod outside;
 mod picture;
 mod sdk;
 mod set_up;
@@ -32,6 +34,13 @@ Commands:
   corpus openapi [--small|--github]
                         import the OpenAPI documents of others and call some operations of each; installs them under
                         target/; --github only measures the import of GitHub's document
+  outside [--set-up] [SUITE...]
+                        suites and verifiers of others (canonical, notes, schemas, evidence, http); --set-up only installs them
+                        under target/
+  dist [--twice] [--chroot] [--built]
+                        the stripped programs, a Debian package, a bill of materials, checksums and a linted Dockerfile, in
+                        target/dist-out; --twice compares two builds, --chroot tries the package in a fresh Debian,
+                        --built takes the programs of the last build
   bench [NAME...] [--quick]
                         measure (estimates, table, ledger, gateway, upstream, console), and print tables with the targets;
                         installs what it measures beside under target/
@@ -63,6 +72,8 @@ fn run(words: &[&str]) -> Result<()> {
         ["sdk"] => sdk::run(),
         ["conformance"] => conformance::run(),
         ["corpus", rest @ ..] => corpus::run(rest),
+        ["dist", rest @ ..] => dist::run(rest),
+        ["outside", rest @ ..] => outside::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["torture"] => torture(&Large {
             kills: "100",

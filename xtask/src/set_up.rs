@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use countersign_testkit::postgres::{Programs, TempPostgres, VARIABLE};
 
+use crate::outside::{self, Outside};
 use crate::step::{Step, root};
 use crate::{clients, sdk};
 
@@ -28,11 +29,12 @@ pub(crate) struct World {
     node: String,
     issuer: String,
     axe: String,
+    outside: Outside,
 }
 
 impl World {
     /// Returns the environment variables of the tests.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 8] {
+    pub(crate) fn variables(&self) -> [(&'static str, String); 10] {
         let [python, node] = &self.sdk;
         [
             (VARIABLE, self.server.url()),
@@ -43,6 +45,8 @@ impl World {
             (clients::NODE_VARIABLE, self.node.clone()),
             (clients::ISSUER_VARIABLE, self.issuer.clone()),
             (clients::AXE_VARIABLE, self.axe.clone()),
+            (outside::PYTHON_VARIABLE, self.outside.python.clone()),
+            (outside::SUITE_VARIABLE, self.outside.suite.clone()),
         ]
     }
 }
@@ -67,6 +71,7 @@ pub(crate) fn prepare() -> Result<World> {
     let node = clients::prepare_node()?;
     let issuer = clients::prepare_issuer()?;
     let axe = clients::prepare_axe()?;
+    let outside = outside::prepare()?;
     let server = TempPostgres::try_start()?;
     eprintln!("\n=== set-up: {} and {python}", server.url());
     Ok(World {
@@ -77,6 +82,7 @@ pub(crate) fn prepare() -> Result<World> {
         node,
         issuer,
         axe,
+        outside,
     })
 }
 

@@ -58,6 +58,8 @@ const ALL: &[(&str, Perform)] = &[
     entry::<evidence::Show>(),
     entry::<evidence::Open>(),
     entry::<evidence::export::Asked>(),
+    entry::<evidence::trail::Trail>(),
+    entry::<evidence::key::Key>(),
     entry::<evidence::hold::HoldCommand>(),
     entry::<evidence::hold::Release>(),
     entry::<evidence::hold::Holds>(),

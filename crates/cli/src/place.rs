@@ -316,6 +316,15 @@ impl Place {
         self.archive_by(self.log_key.clone())
     }
 
+    /// Returns the archive with the key that signs receipts, if the folder has it.
+    pub(crate) fn signing_archive(&self) -> Result<Archive, Failure> {
+        let archive = self.archive();
+        Ok(match keys::log(&self.folder)? {
+            Some(key) => archive.signing(Arc::new(key)),
+            None => archive,
+        })
+    }
+
     /// Returns the archive of a log with another key.
     pub(crate) fn archive_by(&self, log_key: VerifyingKey) -> Archive {
         Archive::new(
@@ -431,19 +440,25 @@ pub(crate) fn archive_failed(error: archive::Error) -> Failure {
         Error::NoRecord { .. } => Failure::from(error)
             .hint("`countersign evidence list` lists the newest records")
             .refused(),
-        Error::Tampered { .. } | Error::Checkpoint(_) | Error::Held(_) | Error::NotGrown(_) => {
-            Failure::from(error)
-                .hint("`countersign verify --all` lists all faults")
-                .not_verified()
-        }
+        Error::Tampered { .. }
+        | Error::NotARecord { .. }
+        | Error::Checkpoint(_)
+        | Error::Held(_)
+        | Error::NotGrown(_) => Failure::from(error)
+            .hint("`countersign verify --all` lists all faults")
+            .not_verified(),
         Error::UnknownUser { .. } => Failure::from(error)
             .hint("`countersign evidence list` lists the newest records with their users")
             .refused(),
         Error::NoReason => Failure::from(error).hint("give a reason with --reason"),
         Error::NoCheckpoint | Error::NotSignedYet { .. } => Failure::from(error)
             .hint("start the server, or make a `countersign call`: both sign the log"),
+        Error::NoSigner => Failure::from(error).hint(
+            "run the command where the log is signed, or export a tlog-proof, which needs no key",
+        ),
         Error::NameTheUser { .. } => Failure::from(error).hint("name the user with --user"),
         Error::MissingScope { .. }
+        | Error::Receipt(_)
         | Error::NoUser
         | Error::TooMany { .. }
         | Error::NotCanonical(_) => Failure::from(error),

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use countersign_contract::{EvidenceRecord, RecordKind, RequestId, SnapshotId};
 use countersign_evidence::checkpoint::CheckpointError;
-use countersign_evidence::note::VerifyingKey;
+use countersign_evidence::note::{SigningKey, VerifyingKey};
+use countersign_evidence::receipt::ReceiptFault;
 
 use crate::clock::Clock;
 use crate::denials::Denials;
@@ -41,6 +42,7 @@ mod recording;
 mod repeats;
 mod resolve;
 mod time;
+mod trail;
 pub mod verify;
 mod words;
 
@@ -56,11 +58,12 @@ pub use locate::KnownThing;
 pub use manner::Manner;
 pub use open::Opened;
 pub use opened::OpenedCall;
-pub use proof::{Proof, Standing};
+pub use proof::{CoseForm, Proof, Standing};
 pub use read::Read;
 pub use recording::{LeftOut, Recorded, RecordedCalls};
 pub use repeats::{Repeat, Repeats};
 pub use resolve::{Resolution, Resolved};
+pub use trail::{TRAIL_PAGE_MAX, Trail, TrailEntry, TrailForm};
 pub use words::ListedHold;
 
 /// Grants opening payloads.
@@ -113,6 +116,12 @@ pub enum Error {
         /// The difference.
         what: Tampering,
     },
+    /// A leaf of the log is not a record. Usually a later version wrote it, or the store is damaged.
+    #[error("leaf {index} of the log is not a record that this program can read")]
+    NotARecord {
+        /// Its place in the tree.
+        index: u64,
+    },
     /// The log has no signed checkpoint yet, which a proof needs.
     /// Usually the store is new, and nothing was signed yet.
     #[error("the log has no signed checkpoint yet")]
@@ -130,6 +139,12 @@ pub enum Error {
     /// Usually it is of another installation, or the file was altered.
     #[error("the supplied checkpoint is not valid: {0}")]
     Held(#[source] CheckpointError),
+    /// This archive has no key to sign receipts with. Usually the server of a replica was started without `log.key`.
+    #[error("this server does not have the key that signs the log")]
+    NoSigner,
+    /// The receipt could not be made from a proof that holds; a fault of this program.
+    #[error("the receipt could not be made: {0}")]
+    Receipt(#[from] ReceiptFault),
     /// The tree does not continue the checkpoint that was signed: the log was rolled back, rewritten or damaged.
     /// Usually an old copy of the store was put back.
     #[error(transparent)]
@@ -164,6 +179,8 @@ pub struct Archive {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     key: VerifyingKey,
+    /// Key that signs receipts; `None` if this archive signs none.
+    signer: Option<Arc<SigningKey>>,
     denials: Denials,
     things: Arc<[KnownThing]>,
     belongings: Vec<Arc<dyn Belongings>>,
@@ -201,6 +218,7 @@ impl Archive {
             clock,
             ids,
             key,
+            signer: None,
             denials,
             things: Arc::default(),
             belongings: Vec::new(),

@@ -24,6 +24,7 @@ use crate::tree::Hash;
 pub use fault::Fault;
 pub use report::{Consistency, Content, Finding, RecordReport, Report, Trust, Value};
 pub use verdict::{NotChecked, Verdict};
+pub(crate) use verify::record_of;
 
 /// Format name that is written and read.
 pub const FORMAT: &str = "countersign.dev/bundle@v1";
@@ -332,6 +333,6 @@ impl BundledRecord {
 
     /// Returns the record in the leaf; `None` if the leaf is not a record in canonical form.
     fn record(&self) -> Option<EvidenceRecord> {
-        verify::record_of(&self.leaf).ok()
+        record_of(&self.leaf).ok()
     }
 }

@@ -9,7 +9,8 @@
 //! 3. [`seal`]: the uses of a user's key, and the services that keep that key;
 //! 4. [`freshness`]: claims of a record about the answers that it links;
 //! 5. [`bundle`]: some records in one file, and the checks of a third party;
-//! 6. [`page`]: the same checks as a page for a browser.
+//! 6. [`proof`] and [`receipt`]: the same evidence in the formats of C2SP and of the IETF;
+//! 7. [`page`]: the same checks as a page for a browser.
 //!
 //! The formats are specified in `docs/evidence-format.md`.
 //!
@@ -36,12 +37,15 @@
 //! ```
 
 pub mod bundle;
+mod cbor;
 pub mod checkpoint;
 pub mod cosignature;
 pub mod freshness;
 pub mod hex;
 pub mod note;
 pub mod page;
+pub mod proof;
+pub mod receipt;
 pub mod seal;
 pub mod tile;
 pub mod tree;

@@ -116,6 +116,11 @@ impl SigningKey {
         &self.public.name
     }
 
+    /// Signs bytes that no text of a note can be, such as those of a COSE message.
+    pub(crate) fn sign_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        self.pair.sign(bytes).as_ref().to_vec()
+    }
+
     /// Signs a text as a note.
     pub fn sign(&self, text: &str) -> Result<String, NoteError> {
         check_text(text)?;

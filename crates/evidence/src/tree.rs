@@ -11,7 +11,7 @@ use aws_lc_rs::digest::{Context, SHA256, digest};
 use crate::tile::{TileId, TileReader};
 use plan::Plan;
 pub(crate) use plan::perfect_root;
-pub use verify::{InvalidProof, verify_consistency, verify_inclusion};
+pub use verify::{InvalidProof, root_of_inclusion, verify_consistency, verify_inclusion};
 
 /// A node of the tree: a SHA-256 digest.
 pub type Hash = [u8; 32];

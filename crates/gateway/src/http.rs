@@ -66,6 +66,7 @@ mod sessions;
 mod sight;
 mod status;
 mod tools;
+mod trail;
 mod upstreams;
 
 /// Scope for reading other users' calls and records.
@@ -107,6 +108,8 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/evidence/reasons", post(acts::reasons))
         .route("/v1/evidence/{id}", get(evidence::show))
         .route("/v1/evidence/{id}/proof", get(evidence::proof))
+        .route("/v1/evidence/{id}/receipt", get(evidence::receipt))
+        .route("/v1/evidence/{id}/statement", get(evidence::statement))
         .route("/v1/evidence/{id}/repeats", get(evidence::repeats))
         .route("/v1/evidence/{id}/bundle", get(evidence::bundle))
         .route("/v1/evidence/{id}/open", post(evidence::open))
@@ -116,6 +119,7 @@ pub(crate) fn for_callers() -> Router<Gateway> {
         .route("/v1/log/checkpoint", get(log::checkpoint))
         .route("/v1/log/checkpoints", get(log::checkpoints))
         .route("/v1/log/tile/{*path}", get(log::tile))
+        .route("/v1/log/trail", get(trail::show))
         .merge(interop::for_callers())
 }
 

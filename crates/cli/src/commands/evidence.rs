@@ -20,8 +20,11 @@ use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
+mod cose;
 pub(crate) mod export;
 pub(crate) mod hold;
+pub(crate) mod key;
+pub(crate) mod trail;
 
 /// List, show, open, export, hold and erase records of the log
 #[derive(Debug, clap::Args)]
@@ -37,6 +40,8 @@ enum Command {
     Show(Show),
     Open(Open),
     Export(export::Export),
+    Trail(trail::Trail),
+    Key(key::Key),
     Hold(hold::HoldCommand),
     Release(hold::Release),
     Holds(hold::Holds),
@@ -54,6 +59,8 @@ impl Evidence {
             Command::Show(show) => options.perform(show, terminal),
             Command::Open(open) => options.perform(open, terminal),
             Command::Export(export) => export.run(options, terminal),
+            Command::Trail(trail) => options.perform(trail, terminal),
+            Command::Key(key) => options.perform(key, terminal),
             Command::Hold(hold) => options.perform(hold, terminal),
             Command::Release(release) => options.perform(release, terminal),
             Command::Holds(holds) => options.perform(holds, terminal),

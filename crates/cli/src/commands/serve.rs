@@ -140,7 +140,7 @@ impl Serve {
         upstreams.set_witness(Arc::new(FirstUses(recorder_of(&place))));
         catalog::ask(&upstreams, &catalog, &place.runtime);
         let executor = place.executor_builder(catalog, rules);
-        let gateway = gateway_of(&place, executor, &policy, identity, metrics, &telemetry);
+        let gateway = gateway_of(&place, executor, &policy, identity, metrics, &telemetry)?;
         gateway.set_offers(upstreams.clone());
         let mut sequencer = sequencer_of(&place, &gateway)?;
         let recorder = announce_policy(&place, &policy)?;
@@ -321,7 +321,7 @@ fn gateway_of(
     identity: Identity,
     metrics: Arc<Metrics>,
     telemetry: &Telemetry,
-) -> Gateway {
+) -> Result<Gateway, Failure> {
     let pulse = Arc::new(Pulse::default());
     let mut observers: Vec<Arc<dyn Observer>> = vec![metrics.clone(), pulse.clone()];
     if let Some(traces) = telemetry.traces() {
@@ -332,18 +332,18 @@ fn gateway_of(
         .observer(Arc::new(observers));
     let executor = policy.controls().install(builder).build();
     let settings = parts::settings(place.config());
-    let archive = place.archive();
+    let archive = place.signing_archive()?;
     let ids = place.ids.clone();
     let gateway = Gateway::new(executor, archive, ids, identity, settings);
     let settings = settings_of(place);
     let rules = super::case::rule_labels(place);
-    gateway
+    Ok(gateway
         .with_views(views::all())
         .with_metrics(metrics)
         .with_pulse(pulse)
         .with_pages(move |gateway| {
             countersign_console::pages(gateway, settings.clone(), rules.clone())
-        })
+        }))
 }
 
 /// Builds the sequencer, after the log was compared with the copies of its checkpoint.

@@ -29,9 +29,11 @@ use crate::progress::Bar;
 use crate::table::{Table, visible};
 use crate::terminal::Terminal;
 
+mod proved;
+
 /// Verify evidence: a bundle, or the whole log of the store
 ///
-/// A bundle is verified without the store. The whole log is also compared with the checkpoint that is kept outside of
+/// A bundle, a tlog-proof or a SCITT statement is verified without the store. The whole log is also compared with the checkpoint that is kept outside of
 /// the store. The report on stdout names every fault and everything that was not checked, and ends with the verdict.
 ///
 /// Exit codes: 0 valid, 3 not valid, 4 consistent but the signer was not checked (a bundle without --key).
@@ -39,6 +41,7 @@ use crate::terminal::Terminal;
 #[command(after_long_help = "\
 Examples:
   countersign verify bundle.json --key log.pub
+  countersign verify record.scitt --key log.pub
   countersign verify --all
   countersign verify --all --held /mnt/elsewhere/checkpoint --json
 
@@ -51,7 +54,7 @@ so later changes to them are not found.")]
     reason = "each is a switch of the command line"
 )]
 pub(crate) struct Verify {
-    /// File of the bundle; - reads stdin
+    /// File of the bundle, the tlog-proof or the SCITT statement; - reads stdin
     #[arg(
         value_name = "BUNDLE",
         required_unless_present = "all",
@@ -84,6 +87,9 @@ pub(crate) struct Verify {
     quick: bool,
 }
 
+/// First bytes of a ZIP file.
+const ZIP: &[u8] = b"PK\x03\x04";
+
 /// File with the progress of an interrupted verification of the whole log.
 const PROGRESS: &str = "verify.progress";
 
@@ -115,22 +121,22 @@ impl Verify {
     }
 
     fn bundle(&self, path: &Path, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        let text = if path.as_os_str() == "-" {
-            std::io::read_to_string(std::io::stdin())
-        } else {
-            read_bounded(path)
-        };
-        let text = text.map_err(|error| {
-            let failure = Failure::unreadable(path.display(), error);
-            if path.extension().is_some_and(|kind| kind == "zip") {
-                failure.hint("unpack the ZIP of a case and name its bundle.json")
-            } else {
-                failure
-            }
-        })?;
+        let file =
+            read_bounded(path).map_err(|error| Failure::unreadable(path.display(), error))?;
+        if file.starts_with(ZIP) {
+            return Err(Failure::new(format!("{} is a ZIP file", path.display()))
+                .hint("unpack the ZIP of a case and name its bundle.json"));
+        }
         let key = self.key.as_deref().map(keys::public).transpose()?;
         let held = self.held()?;
-        let report = match Bundle::parse(&text) {
+        if let Some(format) = proved::Format::of(&file) {
+            if held.is_some() {
+                return Err(Failure::new("--held needs a bundle")
+                    .hint("export with --held, or leave it out"));
+            }
+            return proved::verify(format, &file, key.as_ref(), terminal);
+        }
+        let report = match Bundle::parse(&file) {
             Ok(bundle) => bundle.verify(key.as_ref(), held.as_deref()),
             Err(error) => return not_a_bundle(terminal, &error),
         };
@@ -388,13 +394,17 @@ fn write_verdict(terminal: &mut Terminal, verdict: Verdict) -> Result<(), Failur
 }
 
 /// A file that is larger than any bundle is not read into memory.
-fn read_bounded(path: &Path) -> std::io::Result<String> {
+fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read as _;
-    let mut text = String::new();
-    let file = std::fs::File::open(path)?;
-    file.take(bundle::BUNDLE_BYTES_MAX as u64 + 1)
-        .read_to_string(&mut text)?;
-    Ok(text)
+    let mut bytes = Vec::new();
+    let limit = bundle::BUNDLE_BYTES_MAX as u64 + 1;
+    if path.as_os_str() == "-" {
+        std::io::stdin().take(limit).read_to_end(&mut bytes)?;
+    } else {
+        let file = std::fs::File::open(path)?;
+        file.take(limit).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 impl From<Verdict> for Exit {

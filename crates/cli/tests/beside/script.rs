@@ -33,6 +33,7 @@ pub(super) fn play(installation: &Installation) -> Vec<Step> {
     play.grants();
     play.claims();
     play.keys();
+    play.elsewhere(&record);
     play.verify();
     play.replay(&record, &request);
     play.record(&request);
@@ -203,6 +204,34 @@ impl Play<'_> {
         self.run(&["verify", &path, "--key", &key]).ok();
         fs::write(&file, bundle.out).unwrap();
         self.run(&["verify", &path, "--key", &key, "--json"]).ok();
+    }
+
+    /// Evidence in the formats of others: what is binary is the same bytes on both ways.
+    fn elsewhere(&mut self, record: &str) {
+        let export = ["evidence", "export", record, "--format"];
+        let to = |name: &str| {
+            self.installation
+                .folder
+                .path()
+                .join(name)
+                .display()
+                .to_string()
+        };
+        let statement = to("record.scitt");
+        self.run(&[&export[..], &["scitt", "-o", &statement]].concat())
+            .ok();
+        let key = self.run(&["evidence", "key"]).ok().out;
+        let verify = ["verify", &statement, "--key", key.trim(), "--json"];
+        self.run(&verify).ok();
+        self.run(&[&export[..], &["cose-receipt", "--json"]].concat())
+            .ok();
+        self.run(&[&export[..], &["scitt", "--content", "sealed"]].concat())
+            .no();
+        self.run(&["evidence", "key", "--pem"]).ok();
+        self.run(&["evidence", "trail", "--limit", "1"]).ok();
+        let events = ["--limit", "1", "--format", "ocsf"];
+        self.run(&[&["evidence", "trail"], &events[..]].concat())
+            .ok();
     }
 
     fn approvals(&mut self) {

@@ -50,7 +50,7 @@ macro_rules! guides {
     ($($kind:ident: $($file:literal),+ $(,)?);+ $(;)?) => {
         /// Guides: kind, file below `docs` without `.md`, and text.
         const GUIDES: &[(Kind, &str, &str)] = &[
-            $($((Kind::$kind, $file, include_str!(concat!("../../../../docs/", $file, ".md")))),+),+
+            $($((Kind::$kind, $file, include_str!(concat!("../../docs/", $file, ".md")))),+),+
         ];
     };
 }
@@ -58,7 +58,7 @@ macro_rules! guides {
 guides! {
     Tutorial: "tutorial", "http-tool", "agents/README", "commerce";
     HowTo: "callers", "policy", "conditions", "identity", "approvals", "grants", "limits", "operating", "witness", "cluster", "erasure",
-        "notifications", "telemetry", "console", "disputes", "http-service", "openapi-import", "mcp-servers", "big-catalogs", "repeats", "recordings",
+        "evidence-elsewhere", "notifications", "telemetry", "console", "disputes", "http-service", "openapi-import", "mcp-servers", "big-catalogs", "repeats", "recordings",
         "adding-a-tool", "from-old-handlers", "agents/agent-framework", "agents/langchain",
         "agents/langchain-js", "agents/mastra", "agents/openai-agents", "agents/openai-agents-js",
         "agents/pydantic-ai", "agents/vercel-ai";

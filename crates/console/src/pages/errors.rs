@@ -143,7 +143,7 @@ pub(crate) async fn one(visit: Visit, Path(code): Path<String>) -> Result<Respon
 fn text(code: ErrorCode) -> &'static str {
     macro_rules! page {
         ($name:literal) => {
-            include_str!(concat!("../../../../docs/errors/", $name, ".md"))
+            include_str!(concat!("../../docs/errors/", $name, ".md"))
         };
     }
     match code {

@@ -1,9 +1,12 @@
-//! Inclusion proofs: the place of a record in the log, and the path from there to a signed root.
+//! Inclusion proofs: the place of a record in the log, and the path from there to a signed root; and the forms in which others read them.
 
-use std::fmt;
+use std::sync::Arc;
 
 use countersign_contract::SnapshotId;
 use countersign_evidence::checkpoint::Checkpoint;
+use countersign_evidence::note::{SigningKey, VerifyingKey};
+use countersign_evidence::proof::TlogProof;
+use countersign_evidence::receipt::{self, Proved};
 use countersign_evidence::tree::{self, Hash, leaf_hash};
 
 use super::content::Tampering;
@@ -27,9 +30,11 @@ pub enum Standing {
     NotIncluded,
 }
 
-/// The proof of one record. Its text is what C2SP calls a tlog-proof.
+/// The proof of one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
+    /// The canonical JSON of the record.
+    pub leaf: String,
     /// Its place in the tree.
     pub index: u64,
     /// The siblings on the way to the root, lowest first.
@@ -40,17 +45,25 @@ pub struct Proof {
     pub checkpoint: Checkpoint,
 }
 
-impl fmt::Display for Proof {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use base64::Engine as _;
-        use base64::engine::general_purpose::STANDARD;
-
-        write!(f, "c2sp.org/tlog-proof@v1\nindex {}\n", self.index)?;
-        for hash in &self.hashes {
-            writeln!(f, "{}", STANDARD.encode(hash))?;
+impl Proof {
+    /// Returns the proof as C2SP writes it, with the record as its extra data.
+    pub fn into_tlog_proof(self) -> TlogProof {
+        TlogProof {
+            extra: Some(self.leaf.into_bytes()),
+            index: self.index,
+            hashes: self.hashes,
+            note: self.note,
         }
-        write!(f, "\n{}", self.note)
     }
+}
+
+/// A form of COSE messages in which a record is proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoseForm {
+    /// The proof alone (RFC 9942).
+    Receipt,
+    /// The record with its proof (RFC 9943).
+    Statement,
 }
 
 impl Archive {
@@ -59,6 +72,37 @@ impl Archive {
         let stored = self.stored(id).await?;
         let (checkpoint, note) = self.signed().await?.ok_or(Error::NoCheckpoint)?;
         self.prove(&stored, checkpoint, note).await
+    }
+
+    /// Lets this archive sign receipts. A key that is not the one of the log is not used.
+    #[must_use]
+    pub fn signing(mut self, key: Arc<SigningKey>) -> Self {
+        self.signer = (key.verifying_key() == self.key).then_some(key);
+        self
+    }
+
+    /// Proves that a record is in the log, as a COSE message. It states what the newest signed checkpoint states: the root
+    /// that is signed is the one of that checkpoint.
+    pub async fn cose(&self, id: &SnapshotId, form: CoseForm) -> Result<Vec<u8>, Error> {
+        let key = self.signer.as_ref().ok_or(Error::NoSigner)?;
+        let proof = self.proof(id).await?;
+        let proved = Proved {
+            leaf: &proof.leaf,
+            id: id.as_str(),
+            index: proof.index,
+            size: proof.checkpoint.size,
+            hashes: &proof.hashes,
+        };
+        let made = match form {
+            CoseForm::Receipt => receipt::receipt(key, &proved),
+            CoseForm::Statement => receipt::statement(key, &proved),
+        };
+        Ok(made?)
+    }
+
+    /// The public key of the log.
+    pub const fn log_key(&self) -> &VerifyingKey {
+        &self.key
     }
 
     /// The tree as it is, signed or not.
@@ -151,6 +195,7 @@ impl Archive {
             return Err(tampered(stored, Tampering::NotIncluded { index }));
         }
         Ok(Proof {
+            leaf: String::from_utf8_lossy(&stored.leaf).into_owned(),
             index,
             hashes,
             note,

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use countersign::archive::{Error, Export};
-use countersign::contract::RecordKind;
+use countersign::archive::{CoseForm, Error, Export};
+use countersign::contract::{EvidenceRecord, RecordKind};
 use countersign::ledger::LogQuery;
 use countersign_evidence::bundle::{Bundle, Consistency, Content};
+use countersign_evidence::note::SigningKey;
+use countersign_evidence::proof::TlogProof;
+use countersign_evidence::receipt;
 use serde_json::json;
 
-use crate::shop::{CANARY, Shop, nobody, operator, signing_key};
+use crate::shop::{CANARY, ORIGIN, Shop, nobody, operator, signing_key};
 use crate::tampered::Tampered;
 
 /// A15, A16: an order goes out with the quote it rests on, and a stranger verifies both.
@@ -109,19 +112,46 @@ async fn what_cannot_be_proved_does_not_leave() {
     assert!(matches!(growth, Err(Error::Held(_))), "{growth:?}");
 }
 
-/// The text of a proof is all that a stranger needs besides the leaf.
+/// The text of a proof is all that a stranger needs: it carries the record.
 #[tokio::test]
 async fn a_proof_has_a_text() {
     let (shop, day) = Shop::busy().await;
     let proof = shop.archive.proof(&day.quote).await.unwrap();
-    let text = proof.to_string();
+    let text = proof.into_tlog_proof().to_string();
     let (head, note) = text.split_once("\n\n").unwrap();
+    let head: Vec<_> = head.lines().collect();
+    assert_eq!((head[0], head[2]), ("c2sp.org/tlog-proof@v1", "index 0"));
+    assert_eq!((head.len(), note), (6, shop.note().await.as_str()));
+    let read: TlogProof = text.parse().unwrap();
+    let (leaf, checkpoint) = read.verify_carried(&signing_key().verifying_key()).unwrap();
+    let record = EvidenceRecord::from_leaf(str::from_utf8(leaf).unwrap()).unwrap();
+    assert_eq!((record.id, checkpoint.size), (day.quote, 5));
+}
+
+/// A receipt states what the newest checkpoint states, and only the key of the log signs it.
+#[tokio::test]
+async fn a_statement_is_signed_with_the_key_of_the_log_only() {
+    let (shop, day) = Shop::busy().await;
+    let archive = shop.archive.clone().signing(Arc::new(signing_key()));
+    let made = archive.cose(&day.order, CoseForm::Statement).await.unwrap();
+    let key = signing_key().verifying_key();
+    let verified = receipt::verify_statement(&made, &key).unwrap();
+    assert_eq!(verified.record.id, day.order);
+    let (checkpoint, _) = archive.signed().await.unwrap().unwrap();
     assert_eq!(
-        head.lines().take(2).collect::<Vec<_>>(),
-        ["c2sp.org/tlog-proof@v1", "index 0"]
+        (verified.size, verified.root),
+        (checkpoint.size, checkpoint.root)
     );
-    assert_eq!(
-        (head.lines().count(), note),
-        (5, shop.note().await.as_str())
-    );
+    let made = archive.cose(&day.order, CoseForm::Receipt).await.unwrap();
+    let leaf = archive.proof(&day.order).await.unwrap().leaf;
+    assert_eq!(receipt::verify_receipt(&made, &leaf, &key), Ok(verified));
+
+    let other = SigningKey::from_seed(ORIGIN, &[8; 32]).unwrap();
+    for archive in [
+        shop.archive.clone(),
+        shop.archive.clone().signing(Arc::new(other)),
+    ] {
+        let refused = archive.cose(&day.order, CoseForm::Statement).await;
+        assert!(matches!(refused, Err(Error::NoSigner)), "{refused:?}");
+    }
 }

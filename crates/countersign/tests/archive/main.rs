@@ -19,6 +19,7 @@ mod resolve;
 mod sequencer;
 mod shop;
 mod tampered;
+mod trail;
 mod verify;
 #[path = "../executor/world.rs"]
 #[expect(dead_code, reason = "the executor's tests use the rest of it")]

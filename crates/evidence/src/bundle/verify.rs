@@ -319,7 +319,7 @@ impl Checker<'_> {
 }
 
 /// Parses the record in a leaf, which must be canonical JSON.
-pub(super) fn record_of(leaf: &str) -> Result<EvidenceRecord, Fault> {
+pub(crate) fn record_of(leaf: &str) -> Result<EvidenceRecord, Fault> {
     let found = leaf.len();
     if found > LEAF_BYTES_MAX {
         return Err(Fault::LeafTooLong { found });

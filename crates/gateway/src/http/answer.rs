@@ -278,6 +278,8 @@ impl From<archive::Error> for Refusal {
                     .hint("wait for retry_after_ms, then ask again")
                     .into()
             }
+            Error::NoSigner => Self::new(ErrorCode::NotFound, error.to_string())
+                .hint("ask the server that signs the log, or get /proof, which needs no key"),
             Error::Held(_) => Self::new(ErrorCode::InvalidArgument, error.to_string()),
             Error::Store(ledger::Error::UnderHold { .. }) => {
                 Self::new(ErrorCode::Conflict, error.to_string())
@@ -285,6 +287,8 @@ impl From<archive::Error> for Refusal {
             Error::Store(_)
             | Error::Checkpoint(_)
             | Error::NotGrown(_)
+            | Error::NotARecord { .. }
+            | Error::Receipt(_)
             | Error::Tampered { .. } => gateway_failed(&error),
         }
     }

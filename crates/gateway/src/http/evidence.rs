@@ -5,10 +5,11 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use countersign::archive::{Content, Export, Opened, Shown, Standing};
+use countersign::archive::{Content, CoseForm, Export, Opened, Shown, Standing};
 use countersign::contract::evidence::Payload;
 use countersign::contract::{ErrorCode, EvidenceRecord, RequestId, SnapshotId};
 use countersign::denials::Denial;
+use countersign_evidence::receipt::{RECEIPT_TYPE, STATEMENT_TYPE};
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
@@ -114,15 +115,42 @@ pub(super) async fn repeats(
     }))
 }
 
-/// Returns the inclusion proof of the record, in the form of C2SP.
+/// Returns the inclusion proof of the record, in the form of C2SP, with the cosignatures that there are.
 pub(super) async fn proof(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     id: Id,
 ) -> Result<Response, Refusal> {
     let id = find(&gateway, &caller, id).await?;
-    let proof = gateway.archive().proof(&id).await?;
-    Ok(answer::text(proof.to_string()))
+    let mut proof = gateway.archive().proof(&id).await?;
+    if let Some(witnesses) = gateway.witnesses() {
+        proof.note = witnesses.cosigned(proof.note);
+    }
+    Ok(answer::text(proof.into_tlog_proof().to_string()))
+}
+
+/// Returns the inclusion proof of the record as a COSE receipt.
+pub(super) async fn receipt(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Id,
+) -> Result<Response, Refusal> {
+    let id = find(&gateway, &caller, id).await?;
+    let bytes = gateway.archive().cose(&id, CoseForm::Receipt).await?;
+    let kind = HeaderValue::from_static(RECEIPT_TYPE);
+    Ok(answer::typed(bytes, kind))
+}
+
+/// Returns the record as a SCITT statement with its receipt.
+pub(super) async fn statement(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    id: Id,
+) -> Result<Response, Refusal> {
+    let id = find(&gateway, &caller, id).await?;
+    let bytes = gateway.archive().cose(&id, CoseForm::Statement).await?;
+    let kind = HeaderValue::from_static(STATEMENT_TYPE);
+    Ok(answer::typed(bytes, kind))
 }
 
 /// Returns the record, the records it links and the proofs, for a verifier that has only this file.

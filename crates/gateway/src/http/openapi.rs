@@ -25,39 +25,36 @@ const INTEROP: &str = include_str!("openapi/interop.json");
 const SCHEMAS: [(&str, &str); 9] = [
     (
         "Approval",
-        include_str!("../../../../contracts/approval.schema.json"),
+        include_str!("../../contracts/approval.schema.json"),
     ),
-    (
-        "Grant",
-        include_str!("../../../../contracts/grant.schema.json"),
-    ),
+    ("Grant", include_str!("../../contracts/grant.schema.json")),
     (
         "NewGrant",
-        include_str!("../../../../contracts/new-grant.schema.json"),
+        include_str!("../../contracts/new-grant.schema.json"),
     ),
     (
         "RequestEnvelope",
-        include_str!("../../../../contracts/request-envelope.schema.json"),
+        include_str!("../../contracts/request-envelope.schema.json"),
     ),
     (
         "ReplyEnvelope",
-        include_str!("../../../../contracts/reply-envelope.schema.json"),
+        include_str!("../../contracts/reply-envelope.schema.json"),
     ),
     (
         "ErrorBody",
-        include_str!("../../../../contracts/error-body.schema.json"),
+        include_str!("../../contracts/error-body.schema.json"),
     ),
     (
         "EvidencePayload",
-        include_str!("../../../../contracts/evidence-payload.schema.json"),
+        include_str!("../../contracts/evidence-payload.schema.json"),
     ),
     (
         "EvidenceRecord",
-        include_str!("../../../../contracts/evidence-record.schema.json"),
+        include_str!("../../contracts/evidence-record.schema.json"),
     ),
     (
         "ToolSpec",
-        include_str!("../../../../contracts/tool-spec.schema.json"),
+        include_str!("../../contracts/tool-spec.schema.json"),
     ),
 ];
 

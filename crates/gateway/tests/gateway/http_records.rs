@@ -4,6 +4,7 @@ use countersign::Principal;
 use countersign::contract::evidence::CountedRefusals;
 use countersign::contract::{Actor, ActorType, EvidenceRecord, RecordKind, SnapshotId};
 use countersign::ledger::LogQuery;
+use countersign_evidence::proof::TlogProof;
 use countersign_gateway::identity::Identity;
 use countersign_testkit::postgres::shared_postgres;
 use serde_json::{Value, json};
@@ -38,14 +39,66 @@ async fn a_record_is_shown_with_its_proof() {
     assert_eq!(shown["record"]["id"], id.as_str());
     assert_eq!(shown["proof"]["state"], "signed");
     let proof = get(&world, &format!("/v1/evidence/{id}/proof")).await;
-    assert!(
-        proof.body.starts_with("c2sp.org/tlog-proof@v1\nindex "),
-        "{proof:?}"
-    );
+    let proof: TlogProof = proof.body.parse().unwrap();
+    let key = log_key().verifying_key();
+    let (leaf, checkpoint) = proof.verify_carried(&key).unwrap();
+    let record = EvidenceRecord::from_leaf(str::from_utf8(leaf).unwrap()).unwrap();
+    assert_eq!((record.id.as_str(), checkpoint.size), (id.as_str(), 1));
+    // A server without the key of the log signs no receipts, and says which way there is.
+    for form in ["receipt", "statement"] {
+        let refused = get(&world, &format!("/v1/evidence/{id}/{form}")).await;
+        assert_eq!(refused.code(), "NOT_FOUND");
+        let hint = refused.json()["error"]["details"]["hint"].to_string();
+        assert!(hint.contains("/proof"), "{hint}");
+    }
     let bundle = get(&world, &format!("/v1/evidence/{id}/bundle")).await;
     let bundle = countersign_evidence::bundle::Bundle::parse(&bundle.body).unwrap();
     let report = bundle.verify(Some(&log_key().verifying_key()), None);
     assert!(report.is_valid(), "{report:?}");
+}
+
+/// The trail is a stream of lines that goes on at any index; its options are checked, and it needs the right to see all records.
+#[tokio::test]
+async fn the_trail_is_streamed_to_those_who_may_see_all() {
+    let world = World::start().await;
+    for text in ["tea", "milk", "bread"] {
+        note(&world, "u_1", text).await;
+    }
+    let lines = async |query: &str| -> Vec<Value> {
+        let answer = get(&world, &format!("/v1/log/trail{query}")).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
+        // A stream comes in chunks, each behind a line with its length.
+        let lines = answer.body.lines().filter(|line| line.starts_with('{'));
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    assert_eq!(lines("").await, [] as [Value; 0]);
+    world.sign().await;
+    let all = lines("").await;
+    assert_eq!(all.len(), 3);
+    assert_eq!(lines("?after=0&limit=1").await, all[1..2]);
+    assert_eq!(lines("?after=0").await, all[1..]);
+    assert_eq!(lines("?after=2").await, [] as [Value; 0]);
+    assert_eq!(lines("?after=18446744073709551615").await, [] as [Value; 0]);
+    assert!(all.iter().all(|line| line.get("user_id").is_none()));
+    assert_eq!(lines("?users=true").await[2]["user_id"], "u_1");
+    let events = lines("?format=ocsf").await;
+    assert_eq!(events[2]["metadata"]["sequence"], 2);
+    for wrong in [
+        "after=-1",
+        "after=x",
+        "limit=0",
+        "limit=100001",
+        "users=1",
+        "format=cef",
+    ] {
+        let refused = get(&world, &format!("/v1/log/trail?{wrong}")).await;
+        assert_eq!(refused.code(), "INVALID_ARGUMENT", "{wrong}");
+    }
+    let user = world.beside(Principal::user("u_1")).await;
+    assert_eq!(get(&user, "/v1/log/trail").await.code(), "FORBIDDEN");
 }
 
 /// C2SP: the checkpoint and the tiles under it can be mirrored.
@@ -105,6 +158,8 @@ async fn records_of_others_look_like_none() {
     for (method, path, body) in [
         ("GET", "", ""),
         ("GET", "/proof", ""),
+        ("GET", "/receipt", ""),
+        ("GET", "/statement", ""),
         ("GET", "/bundle", ""),
         ("POST", "/open", r#"{"reason": "curious"}"#),
         ("POST", "/replay", ""),
@@ -117,7 +172,9 @@ async fn records_of_others_look_like_none() {
         let (hidden, missing) = (ask(&theirs).await, ask(never.as_str()).await);
         assert_eq!(hidden, missing, "{path}");
         assert_eq!(hidden.0, 404, "{path}");
-        assert_ne!(ask(&mine).await.0, 404, "{path}");
+        // This server has no key to sign with, so there it has nothing to give.
+        let is_signed_here = matches!(path, "/receipt" | "/statement");
+        assert_eq!(ask(&mine).await.0 == 404, is_signed_here, "{path}");
     }
     // Both notes were sent under the same id; only the user's own record is shown.
     let records = get(&user, "/v1/calls/r_1").await.json();

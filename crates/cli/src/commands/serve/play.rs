@@ -51,7 +51,7 @@ pub(super) fn play(
     let identity = identity.with_operator(door.operator(&place));
     let executor = place.executor_builder(played.catalog.clone(), Rules::default());
     let executor = executor.player(played.player.clone());
-    let gateway = gateway_of(&place, executor, policy, identity, metrics, &telemetry);
+    let gateway = gateway_of(&place, executor, policy, identity, metrics, &telemetry)?;
     let mut sequencer = journal::sequencer(&place, |builder| builder)?;
     let signed = place.runtime.block_on(sequencer.tick());
     signed.map_err(journal::failed)?;
