@@ -1,7 +1,5 @@
 //! The rules of `docs/binder.md`, each with its example: the page and the binder say the same.
 
-#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
-
 use countersign_args::Binder;
 use countersign_contract::BindStatus;
 use countersign_contract::tool::{BindPolicy, UnknownKeys};

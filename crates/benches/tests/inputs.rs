@@ -99,8 +99,8 @@ fn corpora_give_a_call_for_each_declaration() {
         serde_json::json!({"schema": null, "raw": "{}", "expected": {}}),
     ];
     let file = tempfile::NamedTempFile::new().unwrap();
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    std::fs::write(file.path(), text).unwrap();
+    let text: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    std::fs::write(file.path(), text.join("\n")).unwrap();
     let (schemas, calls) = declarations::read(&[file.path()]).unwrap();
     assert_eq!(schemas, [schema("a"), schema("b")]);
     let texts: Vec<&str> = calls.iter().map(|call| call.text.as_str()).collect();

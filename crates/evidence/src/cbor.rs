@@ -26,9 +26,9 @@ impl Value {
     /// Returns a number.
     pub(crate) const fn integer(number: i64) -> Self {
         if number < 0 {
-            Self::Negative(!number as u64)
+            Self::Negative((!number).cast_unsigned())
         } else {
-            Self::Unsigned(number as u64)
+            Self::Unsigned(number.cast_unsigned())
         }
     }
 
@@ -117,7 +117,9 @@ impl Value {
             }
             Self::Array(elements) => {
                 head(out, 4, elements.len() as u64);
-                elements.iter().for_each(|element| element.write(out));
+                for element in elements {
+                    element.write(out);
+                }
             }
             Self::Map(members) => {
                 head(out, 5, members.len() as u64);

@@ -305,9 +305,8 @@ impl Message {
             return Err(malformed("it is too long"));
         }
         let value = Value::decode(bytes).ok_or(malformed("it is not deterministic CBOR"))?;
-        let parts = match value {
-            Value::Tag(SIGN1, parts) => parts,
-            _ => return Err(malformed("it is not a message with one signature")),
+        let Value::Tag(SIGN1, parts) = value else {
+            return Err(malformed("it is not a message with one signature"));
         };
         let parts = match *parts {
             Value::Array(parts) => <[Value; 4]>::try_from(parts).ok(),

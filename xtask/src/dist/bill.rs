@@ -1,11 +1,11 @@
-//! The bill of materials: every crate in the programs, as CycloneDX 1.5.
+//! The bill of materials: every crate in the programs, as `CycloneDX` 1.5.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::says;
 use crate::step::root;
@@ -115,22 +115,22 @@ fn edges(metadata: &Value) -> BTreeMap<&str, Vec<&str>> {
 
 fn component(package: &Value, checksums: &BTreeMap<(String, String), String>) -> Value {
     let text = |name: &str| package[name].as_str().unwrap_or_default().to_owned();
-    let mut component = json!({
-        "type": "library",
-        "bom-ref": purl(package),
-        "purl": purl(package),
-        "name": package["name"],
-        "version": package["version"],
-    });
+    let mut component = Map::new();
+    let mut set = |name: &str, value: Value| drop(component.insert(name.to_owned(), value));
+    set("type", json!("library"));
+    set("bom-ref", json!(purl(package)));
+    set("purl", json!(purl(package)));
+    set("name", package["name"].clone());
+    set("version", package["version"].clone());
     if let Some(license) = package["license"].as_str() {
         // The old way to write a choice is no expression of SPDX.
         let expression = license.replace('/', " OR ").replace("  ", " ");
-        component["licenses"] = json!([{"expression": expression}]);
+        set("licenses", json!([{"expression": expression}]));
     }
     if let Some(checksum) = checksums.get(&(text("name"), text("version"))) {
-        component["hashes"] = json!([{"alg": "SHA-256", "content": checksum}]);
+        set("hashes", json!([{"alg": "SHA-256", "content": checksum}]));
     }
-    component
+    Value::Object(component)
 }
 
 fn purl(package: &Value) -> String {

@@ -44,7 +44,7 @@ pub(super) fn write(out: &Path, time: &str) -> Result<PathBuf> {
         0o644,
     )?;
     configuration(out, &tree)?;
-    let (version, architecture) = (version()?, says("dpkg", &["--print-architecture"])?);
+    let (version, architecture) = (version(), says("dpkg", &["--print-architecture"])?);
     control(&tree, &version, &architecture)?;
     let package = out.join(format!("countersign_{version}_{architecture}.deb"));
     let words = [
@@ -62,8 +62,8 @@ pub(super) fn write(out: &Path, time: &str) -> Result<PathBuf> {
 }
 
 /// The version of the workspace.
-fn version() -> Result<String> {
-    Ok(env!("CARGO_PKG_VERSION").to_owned())
+fn version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
 }
 
 /// Manual pages and completions, as the program itself writes them, and the papers of the package.

@@ -277,8 +277,9 @@ async fn a_budget_that_was_refilled_is_named() {
         (2, Vec::clear),
         (1, |rows| rows.retain(|row| row.key.window_seconds > 0)),
         (2, |rows| {
-            rows.iter_mut()
-                .for_each(|row| row.key.name = "other".to_owned());
+            for row in rows.iter_mut() {
+                row.key.name = "other".to_owned();
+            }
         }),
     ];
     for (n, (expected, lie)) in lies.into_iter().enumerate() {

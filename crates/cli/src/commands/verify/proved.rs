@@ -51,8 +51,8 @@ impl Format {
             }
             Self::TlogProof => {
                 let text = str::from_utf8(file).map_err(|error| error.to_string())?;
-                let proof: TlogProof = text.parse().map_err(said)?;
-                let (leaf, checkpoint) = proof.verify_carried(key).map_err(said)?;
+                let proof: TlogProof = text.parse().map_err(|fault| said(&fault))?;
+                let (leaf, checkpoint) = proof.verify_carried(key).map_err(|fault| said(&fault))?;
                 let leaf = str::from_utf8(leaf).map_err(|error| error.to_string())?;
                 let record = EvidenceRecord::from_leaf(leaf).map_err(|error| error.to_string())?;
                 Ok(Proved {
@@ -66,7 +66,7 @@ impl Format {
     }
 }
 
-fn said(fault: countersign_evidence::proof::ProofFault) -> String {
+fn said(fault: &countersign_evidence::proof::ProofFault) -> String {
     fault.to_string()
 }
 

@@ -109,13 +109,15 @@ fn add_optional(members: &mut Map<String, Value>, entry: &TrailEntry) {
         members.insert("count".to_owned(), json!(count));
     }
     if let Some(tool) = &record.tool {
-        let mut resource = json!({"name": tool.name, "type": "tool"});
+        let mut resource = Map::new();
+        resource.insert("name".to_owned(), json!(tool.name));
+        resource.insert("type".to_owned(), json!("tool"));
         for (name, value) in [
             ("version", tool.version.clone()),
             ("uid", tool.definition.map(|digest| digest.to_string())),
         ] {
             if let Some(value) = value {
-                resource[name] = json!(value);
+                resource.insert(name.to_owned(), json!(value));
             }
         }
         members.insert("resources".to_owned(), json!([resource]));
@@ -164,16 +166,19 @@ fn actor(entry: &TrailEntry) -> Value {
     let person = acting.filter(|acting| acting.kind == ActorType::User);
     let digest = record.subject.as_ref().or(person.map(|person| &person.id));
     if let Some(uid) = entry.user_id.as_ref().or(digest) {
-        let mut user = json!({"uid": uid, "type_id": 1, "type": "User"});
+        let mut user = Map::new();
+        user.insert("uid".to_owned(), json!(uid));
+        user.insert("type_id".to_owned(), json!(1));
+        user.insert("type".to_owned(), json!("User"));
         if entry.user_id.is_some()
             && let Some(digest) = digest
         {
-            user["uid_alt"] = json!(digest);
+            user.insert("uid_alt".to_owned(), json!(digest));
         }
         if let Some(credential) = credential(record.credential.as_ref()) {
-            user["credential_uid"] = json!(credential);
+            user.insert("credential_uid".to_owned(), json!(credential));
         }
-        actor.insert("user".to_owned(), user);
+        actor.insert("user".to_owned(), Value::Object(user));
     }
     Value::Object(actor)
 }
@@ -188,19 +193,27 @@ fn credential(credential: Option<&RecordedCredential>) -> Option<String> {
 }
 
 fn api(entry: &TrailEntry, operation: &str) -> Value {
-    let mut api = json!({"operation": operation, "service": {"name": PRODUCT}});
+    let mut api = Map::new();
+    api.insert("operation".to_owned(), json!(operation));
+    api.insert("service".to_owned(), json!({"name": PRODUCT}));
     if let Some(id) = &entry.record.request_id {
-        api["request"] = json!({"uid": id});
+        api.insert("request".to_owned(), json!({"uid": id}));
     }
     if entry.record.reply.is_some() {
-        let mut response = match entry.code() {
-            Some(code) => json!({"error": code.as_str(), "error_message": code.summary()}),
-            None => json!({"message": "OK"}),
-        };
-        if entry.record.dry_run {
-            response["flags"] = json!(["dry_run"]);
+        let mut response = Map::new();
+        match entry.code() {
+            Some(code) => {
+                response.insert("error".to_owned(), json!(code.as_str()));
+                response.insert("error_message".to_owned(), json!(code.summary()));
+            }
+            None => {
+                response.insert("message".to_owned(), json!("OK"));
+            }
         }
-        api["response"] = response;
+        if entry.record.dry_run {
+            response.insert("flags".to_owned(), json!(["dry_run"]));
+        }
+        api.insert("response".to_owned(), Value::Object(response));
     }
-    api
+    Value::Object(api)
 }

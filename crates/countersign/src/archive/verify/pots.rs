@@ -235,7 +235,9 @@ async fn later_refunds(archive: &Archive, end: u64) -> Result<HashMap<Name, i64>
             break;
         }
         at += leaves.len() as u64;
-        leaves.iter().for_each(|leaf| note(&leaf.bytes));
+        for leaf in &leaves {
+            note(&leaf.bytes);
+        }
     }
     let waiting = LogQuery {
         limit: WAITING_MAX,
