@@ -420,7 +420,11 @@ fn a_missing_quote_is_not_inserted() {
 fn places_are_whole_characters() {
     let schema = json!({"type": "array", "items": {"type": "integer"}});
     let binder = Binder::from_schema(&schema, BindPolicy::default()).unwrap();
-    for raw in ["\u{feff}\"v\": 0}", "\u{a0}\"v\": 0}", "\u{feff}\"v\": {\"a\": 1}}"] {
+    for raw in [
+        "\u{feff}\"v\": 0}",
+        "\u{a0}\"v\": 0}",
+        "\u{feff}\"v\": {\"a\": 1}}",
+    ] {
         let bound = binder.bind(raw);
         assert!(!bound.issues.is_empty(), "{raw}");
         for issue in &bound.issues {
