@@ -251,9 +251,10 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
         self.stack.clear();
         self.broken = None;
         self.filler();
-        let node = match self.quote_here() {
-            Some(quote) => self.quoted_value(quote)?,
-            None => self.bare_value()?,
+        let (node, complete) = match self.quote_here() {
+            // A quote that is not closed was cut off.
+            Some(quote) => self.whole_string(quote)?,
+            None => (self.bare_value()?, true),
         };
         self.filler();
         if let Some((at, fault)) = self.broken {
@@ -264,7 +265,7 @@ impl<'t, 'r, 's> Reader<'t, 'r, 's> {
             Some(node) => Ok(Read {
                 node,
                 end: self.at,
-                complete: true,
+                complete,
                 named: self.named,
                 dangling: false,
             }),

@@ -49,6 +49,8 @@ fn examples() -> Vec<(&'static str, Value, &'static str, Read)> {
                 Refused,
             ),
             ("A string with separators", one("m", texts()), r#"{"m": "a@x.org, b@x.org"}"#, Refused),
+            ("A comma that may belong", one("m", json!({"type": "array", "items": integer()})), r#"{"m": "1,000, 2,000"}"#, Refused),
+            ("A comma that may belong", one("m", json!({"type": "array", "items": {"type": "number"}})), r#"{"m": "1,5"}"#, Refused),
             ("A comma with nothing before it", one("m", json!({"type": "array", "items": integer()})), r#"{"m": [1,,2]}"#, Refused),
             ("A word behind a comma", one("note", text()), "{note: b, c}", Refused),
             ("Digits in a form", one("m", json!({"type": ["string", "integer"]})), r#"{"m": 007}"#, Refused),
@@ -73,6 +75,7 @@ fn examples() -> Vec<(&'static str, Value, &'static str, Read)> {
             ("An empty `{}` before", a(), r#"{} {"a": 1}"#, As(json!({"a": 1}))),
             ("Tokens that end a turn", a(), r#"{"a": 1}<end_of_turn>"#, As(json!({"a": 1}))),
             ("Thinking without its end", a(), r#"<|START_THINKING|>maybe {"a": 1}"#, Incomplete),
+            ("A string that is the whole text", text(), r#""pay 50 to"#, Incomplete),
             ("Input that was plainly cut", one("a", text()), r#"<invoke name="f"><parameter name="a">x"#, Incomplete),
         ])
         .collect()
@@ -170,6 +173,12 @@ fn by_wrapper() -> Vec<(&'static str, Value, &'static str, Read)> {
             one("file_path", text()),
             r#"{"file\_path": "x"}"#,
             As(json!({"file_path": "x"})),
+        ),
+        (
+            "A call that says it failed",
+            a(),
+            r#"{"name": "f", "arguments": {"a": 1}, "status": "failed"}"#,
+            Refused,
         ),
         (
             "A name with two values",

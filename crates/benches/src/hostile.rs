@@ -110,7 +110,7 @@ fn many_names() -> Value {
 
 /// Five thousand members, each another spelling of one of the names; the padding makes a megabyte of them.
 fn alike() -> String {
-    let pad = "_".repeat(180);
+    let pad = "_".repeat(198);
     let members = (0..NAMES).map(|number| format!("\"{pad}k{}\": 1, ", number / 2));
     members.collect::<Vec<_>>().concat()
 }

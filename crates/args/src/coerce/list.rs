@@ -5,7 +5,7 @@ use countersign_contract::IssueCode;
 
 use super::trail::{Cost, Event, Trail};
 use super::{Coercer, Lossy, Outcome};
-use crate::schema::SchemaId;
+use crate::schema::{SchemaId, Types};
 use crate::tree::{Kind, NodeId};
 use crate::words::Say;
 
@@ -42,6 +42,11 @@ impl Coercer<'_, '_> {
             let event = Event::new(IssueCode::Ambiguous, span).schema(id);
             return self.fail(event.suggestion(Say::SendList));
         }
+        if self.may_split_a_number(node, id) {
+            let span = self.tree.node(node).span;
+            let event = Event::new(IssueCode::Ambiguous, span).schema(id);
+            return self.fail(event.suggestion(Say::SendList));
+        }
         let wrapped = self.wrap(node, id);
         // For any other item type it depends on whether the whole or the pieces fit; if both do, there is no safe
         // reading.
@@ -64,6 +69,18 @@ impl Coercer<'_, '_> {
                 self.fail(event.suggestion(Say::SendList))
             }
         }
+    }
+
+    /// True if a comma in a string may belong to a number: `1,000, 2,000` for integers, `1,5` where fractions are wanted.
+    fn may_split_a_number(&self, node: NodeId, id: SchemaId) -> bool {
+        let Some(item) = self.item_of(id) else {
+            return false;
+        };
+        let fractions = self.schema.takes(item, Types::FRACTION);
+        let separator = |c: char| c.is_whitespace() || c == ';';
+        let mut words = self.tree.text(node).split(separator);
+        !self.schema.takes(item, Types::TEXT)
+            && words.any(|word| has_number_with_comma(word.trim_matches(','), fractions))
     }
 
     /// True if the items accept this value as it is.
@@ -200,6 +217,25 @@ fn enumerates(text: &str) -> bool {
         && words.clone().next().is_some()
         && words.all(is_address);
     addresses || text.trim().contains(separator)
+}
+
+/// True if a word is a number with digit grouping or, where fractions are wanted, with a decimal comma.
+fn has_number_with_comma(word: &str, fractions: bool) -> bool {
+    let unsigned = word.trim_start_matches(['-', '+', '(', '[']);
+    let parts: Vec<&str> = unsigned.trim_end_matches([')', ']']).split(',').collect();
+    let is_digits = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let [first, rest @ .., last] = parts.as_slice() else {
+        return false;
+    };
+    let end = last.split('.').next().unwrap_or_default();
+    let grouped = is_digits(first)
+        && first.len() <= 3
+        && rest
+            .iter()
+            .chain([&end])
+            .all(|part| is_digits(part) && part.len() == 3);
+    let decimal = fractions && rest.is_empty() && is_digits(first) && is_digits(last);
+    grouped || decimal
 }
 
 fn looks_like_a_list(text: &str) -> bool {

@@ -349,12 +349,27 @@ impl Coercer<'_, '_> {
     fn stands_beside(&self, call: NodeId, wrapper: NodeId, member: NodeId) -> bool {
         let name = self.tree.key(member);
         match name {
+            // A log of a call that failed is no call.
+            "status" if !self.is_pending(member) => false,
+            "call" if self.tree.kind(member) != Kind::Text => false,
             "name" | "type" | "id" | "index" | "function" | "role" => true,
             "action" if self.tree.key(wrapper) == "action_input" => true,
             "content" if self.tree.kind(member) == Kind::Null => true,
             "method" if self.tree.member(call, "jsonrpc").is_some() => true,
             _ => !self.schema.knows(self.schema.root, name),
         }
+    }
+
+    /// True for a status with which providers send a call that is meant to run.
+    fn is_pending(&self, status: NodeId) -> bool {
+        let pending = [
+            "completed",
+            "in_progress",
+            "pending",
+            "queued",
+            "requires_action",
+        ];
+        self.tree.kind(status) == Kind::Text && pending.contains(&self.tree.text(status))
     }
 
     fn bind_inside(&mut self, node: NodeId) -> Outcome {

@@ -103,6 +103,16 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
     if inside.len() > TAG_BYTES_MAX {
         return None;
     }
+    // Nearly every tag is a bare name.
+    if is_bare(inside) && !TURN_TOKENS.contains(&inside) {
+        return Some(Tag {
+            kind: Kind::Opens,
+            name: inside,
+            attributes: "",
+            cut: end.is_none(),
+            width,
+        });
+    }
     let bars = ['|', '｜'];
     // `<tool_call|>` closes what `<|tool_call>` has opened.
     if let Some(name) = inside.strip_suffix('|')
@@ -228,6 +238,12 @@ impl<'t> Tag<'t> {
                 .into_iter()
                 .any(has)
     }
+}
+
+/// True for a name in ASCII, without a namespace.
+fn is_bare(text: &str) -> bool {
+    let part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.bytes().all(part)
 }
 
 fn is_one_of(name: &str, names: &[&str]) -> bool {

@@ -1,6 +1,10 @@
 //! Thinking: blocks in which a model reasons. Their content is not a call, and a block without an end means
 //! that the text was cut off.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 /// Elements with thinking in them.
 const NAMES: [&str; 10] = [
     "think",
@@ -25,6 +29,17 @@ const MARKS: [(&str, &str); 6] = [
     ("<|channel>thought", "<channel|>"),
 ];
 
+/// A part of each name and mark above and of the channel below, so that a long text without any is not searched tag by tag.
+static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        "(?i-u)think|thought|reason|reflect|scratchpad|analysis|monologue|unused95|channel\\|",
+    )
+    .ok()
+});
+
+/// Length from which a text is searched for the parts first.
+const LONG: usize = 16 * 1024;
+
 /// Harmony's channel for thinking, and the tokens that end a message in it.
 const CHANNEL: &str = "<|channel|>analysis";
 const CHANNEL_ENDS: [&str; 3] = ["<|end|>", "<|start|>", "<|channel|>"];
@@ -34,6 +49,10 @@ const CHANNEL_ENDS: [&str; 3] = ["<|end|>", "<|start|>", "<|channel|>"];
 pub(crate) fn skip(text: &str) -> Result<usize, usize> {
     let mut from = 0;
     let mut document = 0;
+    let parts = PARTS.as_ref().filter(|_| text.len() > LONG);
+    if parts.is_some_and(|parts| !parts.is_match(text)) {
+        return Ok(from);
+    }
     'blocks: loop {
         let rest = text.get(from..).unwrap_or_default();
         // Searched once for all blocks before it.
@@ -107,4 +126,33 @@ fn element(text: &str, bracket: &str) -> Option<usize> {
     let name = head.rsplit(':').next()?;
     let thinks = NAMES.iter().any(|known| name.eq_ignore_ascii_case(known));
     thinks.then_some(bracket.len() + end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is searched for first is a part of everything that opens or closes thinking.
+    #[test]
+    fn every_mark_has_a_part() {
+        let parts = PARTS.as_ref().unwrap();
+        let marks = MARKS.iter().flat_map(|(open, close)| [*open, *close]);
+        for mark in NAMES.into_iter().chain(marks).chain([CHANNEL]) {
+            assert!(parts.is_match(mark), "{mark}");
+            assert!(parts.is_match(&mark.to_uppercase()), "{mark}");
+        }
+    }
+
+    /// A long text is read as a short one.
+    #[test]
+    fn long_thinking_is_skipped() {
+        for (open, close) in [("<think>", "</think>"), ("[THINK]", "[/THINK]")] {
+            let text = format!("{open}{}{close} {{}}", "<b> ".repeat(LONG));
+            assert_eq!(skip(&text), Ok(text.len() - " {}".len()), "{open}");
+        }
+        assert_eq!(skip(&"<b> ".repeat(LONG)), Ok(0));
+        // A mark that only ends it.
+        let ended = format!("{}</think>", "<b> ".repeat(LONG));
+        assert_eq!(skip(&ended), Ok(ended.len()));
+    }
 }

@@ -132,6 +132,14 @@ impl Reader<'_, '_, '_> {
         self.push(Kind::Text, text, start).map(Some)
     }
 
+    /// Reads the string that is the whole text. Also returns true if it was closed.
+    pub(super) fn whole_string(&mut self, quote: Quote) -> Result<(Option<NodeId>, bool), NoRead> {
+        let start = self.at;
+        let (text, closed) = self.quoted(quote, Place::Whole);
+        let node = self.push(Kind::Text, text, start)?;
+        Ok((Some(node), closed))
+    }
+
     /// Reads a quoted key; `None` if the text ends inside it.
     pub(super) fn quoted_key(&mut self, quote: Quote) -> Option<Str> {
         let (key, closed) = self.quoted(quote, Place::Key);
