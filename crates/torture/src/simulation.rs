@@ -92,7 +92,7 @@ pub fn simulate(seed: u64) -> Result<Outcome> {
 async fn run(seed: u64) -> Result<Outcome> {
     let world = World::new(seed)?;
     // An installation that has worked before: it has believed a time.
-    Sequencer::builder(world.store.clone(), world.key()?)
+    Sequencer::builder(world.store.clone(), World::key()?)
         .clock(world.clock.clone())
         .ids(world.ids.clone())
         .start(LastStop::default())
@@ -162,7 +162,7 @@ async fn sequence(world: &World, life: &Life) {
 }
 
 async fn started_once(world: &World, life: &Life) -> Option<Sequencer> {
-    let sequencer = Sequencer::builder(life.store.clone(), world.key().ok()?)
+    let sequencer = Sequencer::builder(life.store.clone(), World::key().ok()?)
         .clock(world.clock.clone())
         .ids(world.ids.clone())
         .holder(life.name());
@@ -304,7 +304,7 @@ fn is_by_clock(what: &str, kind: &str) -> bool {
 
 /// Signs and verifies the log; returns what is wrong with it.
 async fn verified(world: &Arc<World>, executor: &Executor) -> Result<Vec<String>> {
-    let key: SigningKey = world.key()?;
+    let key: SigningKey = World::key()?;
     let archive = Archive::new(
         world.store.clone(),
         executor.vault().clone(),

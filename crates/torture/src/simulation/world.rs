@@ -124,7 +124,7 @@ impl World {
         self.clock.lie_seconds.store(0, Ordering::SeqCst);
     }
 
-    pub(super) fn key(&self) -> Result<SigningKey> {
+    pub(super) fn key() -> Result<SigningKey> {
         Ok(SigningKey::from_seed("example.com/simulated", &[7; 32])?)
     }
 
