@@ -7,6 +7,9 @@ use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_testkit::postgres::TempPostgres;
 use tokio_postgres::NoTls;
 
+/// Longest wait for a statement.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Creates the schema.
 pub fn prepare(url: &str) -> Result<()> {
     block_on(async {
@@ -50,15 +53,17 @@ pub fn disturb(server: &TempPostgres, url: &str, round: u32) -> Result<()> {
 
 /// Runs a statement on a connection of its own.
 pub fn run(url: &str, statement: &str) -> Result<()> {
-    block_on(async {
+    let work = async {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
         let connection = tokio::spawn(connection);
         client.batch_execute(statement).await?;
         drop(client);
         // The result does not matter: the statement is done.
         let _ = connection.await;
-        Ok(())
-    })
+        anyhow::Ok(())
+    };
+    // A server that stands still takes connections, and answers none.
+    block_on(async { tokio::time::timeout(PATIENCE, work).await? })
 }
 
 /// Runs on a thread of its own, because the caller may be inside a runtime already.

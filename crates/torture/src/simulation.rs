@@ -162,7 +162,7 @@ async fn sequence(world: &World, life: &Life) {
 }
 
 async fn started_once(world: &World, life: &Life) -> Option<Sequencer> {
-    let sequencer = Sequencer::builder(life.store.clone(), world.key().ok()?)
+    let sequencer = Sequencer::builder(life.store.clone(), World::key().ok()?)
         .clock(world.clock.clone())
         .ids(world.ids.clone())
         .holder(life.name());

@@ -1,4 +1,4 @@
-//! Stamps by which the record of a call names what its commit has spent, so that `verify` can tell a pot that somebody has refilled.
+//! Stamps by which the record of a call names what its commit has spent, so that `verify` names a pot that was refilled behind the back of the program.
 
 use countersign_contract::EvidenceRecord;
 use countersign_evidence::seal::UserKey;

@@ -1,4 +1,4 @@
-//! The state after a round: what is lost, doubled or wrong, and what nobody was told.
+//! The state after a round: what is lost, doubled or wrong, and what neither the server nor `verify` has named.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -120,7 +120,7 @@ impl Checked<'_> {
         Ok(is_whole)
     }
 
-    /// A lying disk does harm; somebody has to say so.
+    /// A lying disk does harm; the server or `verify` has to say so.
     fn count_silent(&self, damage: &Damage, is_found: bool, counts: &mut Counts) {
         counts.lost += damage.lost.len() as u32;
         counts.doubled += damage.doubled.len() as u32;

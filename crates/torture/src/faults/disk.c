@@ -23,7 +23,7 @@ enum kind {
     WRITE_TORN,     /* half is written, and the write fails */
     SYNC_EIO,       /* a sync fails, and what was written since the last one is lost, as after eviction */
     READ_EIO,       /* a read fails */
-    READ_SHORT,     /* a read returns half */
+    READ_SHORT,     /* a read returns half, and the rest when it is asked for */
     READ_ROT,       /* one bit that is read is wrong, this time only */
     WRITE_ROT,      /* one bit that is written is wrong, for good */
     WRITE_LOST,     /* a write is said to be done, and is not */
@@ -250,7 +250,8 @@ static ssize_t get(int fd, void *bytes, size_t length, off64_t at) {
         errno = EIO;
         return -1;
     }
-    if (kind == READ_SHORT) return real_pread(fd, bytes, length / 2, at);
+    /* Only the end of a file reads as nothing. */
+    if (kind == READ_SHORT) return real_pread(fd, bytes, (length + 1) / 2, at);
     ssize_t got = real_pread(fd, bytes, length, at);
     if (got > 0) ((unsigned char *)bytes)[(dice >> 16) % (size_t)got] ^= (unsigned char)(1u << ((dice >> 8) & 7));
     return got;

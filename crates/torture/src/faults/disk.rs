@@ -1,4 +1,4 @@
-//! The library `disk.c` under a process, and the file through which it is told what to do.
+//! The library `disk.c` under a process, and the file through which the driver controls it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;

@@ -251,7 +251,9 @@ async fn later_refunds(archive: &Archive, end: u64) -> Result<HashMap<Name, i64>
     let rows = archive.store.records(&waiting).await?;
     let ids: Vec<_> = rows.into_iter().map(|row| row.id).collect();
     let stored = archive.store.leaves_of(&ids).await?;
-    stored.iter().flatten().for_each(|(_, leaf)| note(leaf));
+    for (_, leaf) in stored.iter().flatten() {
+        note(leaf);
+    }
     Ok(refunds)
 }
 
