@@ -1,4 +1,4 @@
-//! `cargo xtask outside`: suites and verifiers that nobody here wrote, against our code. Each prints its score.
+//! `cargo xtask outside`: suites and verifiers that others wrote, against our code. Each prints its score.
 //!
 //! The packages are those of the Python package index, pinned, in folders under `target/`; nothing of them is in this repository. The tests
 //! that use them run in `cargo xtask test` as well; here they stand alone.
