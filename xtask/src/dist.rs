@@ -65,9 +65,6 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             .with_context(|| format!("{program} is not built; leave --built out"))?;
         files.push(to);
     }
-    let size = fs::metadata(out.join("countersign"))?.len();
-    eprintln!("countersign: {size} bytes, at most {COMMAND_BYTES_MAX}");
-    ensure!(size <= COMMAND_BYTES_MAX, "the program is too large");
     files.push(bill::write(&out, &time)?);
     files.push(package::write(&out, &time)?);
     lint()?;
@@ -75,6 +72,10 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     if chroot {
         chroot::check(&out)?;
     }
+    // Last, so that a program that has grown does not hide what else is wrong.
+    let size = fs::metadata(out.join("countersign"))?.len();
+    eprintln!("countersign: {size} bytes, at most {COMMAND_BYTES_MAX}");
+    ensure!(size <= COMMAND_BYTES_MAX, "the program is too large");
     Ok(())
 }
 

@@ -35,7 +35,7 @@ Commands:
                         import the OpenAPI documents of others and call some operations of each; installs them under
                         target/; --github only measures the import of GitHub's document
   outside [--set-up] [SUITE...]
-                        suites and verifiers of others (canonical, notes, schemas, evidence, http); --set-up only installs them
+                        suites and verifiers of others (canonical, notes, schemas, evidence); --set-up only installs them
                         under target/
   dist [--twice] [--chroot] [--built]
                         the stripped programs, a Debian package, a bill of materials, checksums and a linted Dockerfile, in

@@ -1,7 +1,7 @@
-//! `cargo xtask outside`: suites and verifiers that nobody here wrote, against our code. Each prints its score.
+//! `cargo xtask outside`: suites and verifiers that others wrote, against our code. Each prints its score.
 //!
 //! The packages are those of the Python package index, pinned, in folders under `target/`; nothing of them is in this repository. The tests
-//! that use them run in `cargo xtask test` as well; here they stand alone, and the HTTP suite runs for minutes.
+//! that use them run in `cargo xtask test` as well; here they stand alone.
 
 use std::path::PathBuf;
 
@@ -16,21 +16,13 @@ pub(crate) const PYTHON_VARIABLE: &str = "COUNTERSIGN_TEST_OUTSIDE_PYTHON";
 /// The variable that tells the tests where the JSON-Schema-Test-Suite is.
 pub(crate) const SUITE_VARIABLE: &str = "COUNTERSIGN_TEST_SCHEMA_SUITE";
 
-/// The variable that tells the HTTP suite how many requests it makes for each operation.
-const EXAMPLES_VARIABLE: &str = "COUNTERSIGN_SCHEMATHESIS_EXAMPLES";
-
-/// Requests for each operation and kind of credential in the long form.
-const EXAMPLES: &str = "200";
-
-/// `schemathesis` 4.0.26 with this `hypothesis`: later versions of the first fail on lists of types, of the second on the first.
-const PACKAGES: [&str; 7] = [
+/// Verifiers of receipts and models of events.
+const PACKAGES: [&str; 5] = [
     "scitt-cose==0.5.0",
     "ocsf-pydantic==0.0.6",
     "pydantic==2.14.3",
     "pydantic-extra-types==2.11.0",
     "email-validator==2.2.0",
-    "schemathesis==4.0.26",
-    "hypothesis==6.131.33",
 ];
 
 /// The package whose source distribution has the official suite, under the licence in its `json/LICENSE`.
@@ -52,7 +44,7 @@ struct Suite {
     target: &'static [&'static str],
 }
 
-const SUITES: [Suite; 5] = [
+const SUITES: [Suite; 4] = [
     Suite {
         name: "canonical",
         package: "countersign-contract",
@@ -72,11 +64,6 @@ const SUITES: [Suite; 5] = [
         name: "evidence",
         package: "countersign-cli",
         target: &["--test", "outside"],
-    },
-    Suite {
-        name: "http",
-        package: "countersign-cli",
-        target: &["--test", "schemathesis"],
     },
 ];
 
@@ -102,7 +89,6 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         let step = step.run_env(&[
             (PYTHON_VARIABLE, world.python.clone()),
             (SUITE_VARIABLE, world.suite.clone()),
-            (EXAMPLES_VARIABLE, EXAMPLES.to_owned()),
         ]);
         if let Err(error) = step.run() {
             eprintln!("{error:#}");

@@ -142,7 +142,7 @@ pub enum Error {
     /// This archive has no key to sign receipts with. Usually the server of a replica was started without `log.key`.
     #[error("this server does not have the key that signs the log")]
     NoSigner,
-    /// The receipt could not be made from a proof that holds; a fault of this program.
+    /// The receipt could not be made from a proof that holds. Usually this is a fault of this program.
     #[error("the receipt could not be made: {0}")]
     Receipt(#[from] ReceiptFault),
     /// The tree does not continue the checkpoint that was signed: the log was rolled back, rewritten or damaged.
