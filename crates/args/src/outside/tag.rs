@@ -103,15 +103,20 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
     if inside.len() > TAG_BYTES_MAX {
         return None;
     }
+    let cut = end.is_none();
+    let simple = |kind, name| Tag {
+        kind,
+        name,
+        attributes: "",
+        cut,
+        width,
+    };
     // Nearly every tag is a bare name.
-    if is_bare(inside) && !TURN_TOKENS.contains(&inside) {
-        return Some(Tag {
-            kind: Kind::Opens,
-            name: inside,
-            attributes: "",
-            cut: end.is_none(),
-            width,
-        });
+    if TURN_TOKENS.contains(&inside) {
+        return Some(simple(Kind::Token, inside));
+    }
+    if is_bare(inside) {
+        return Some(simple(Kind::Opens, inside));
     }
     let bars = ['|', '｜'];
     // `<tool_call|>` closes what `<|tool_call>` has opened.
@@ -119,33 +124,10 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
         && !inside.starts_with(bars)
         && is_one_of(name, &WRAPPERS)
     {
-        return Some(Tag {
-            kind: Kind::Closes,
-            name,
-            attributes: "",
-            cut: end.is_none(),
-            width,
-        });
+        return Some(simple(Kind::Closes, name));
     }
     if inside.starts_with(bars) && inside.ends_with(bars) || inside.ends_with('|') {
-        let name = inside.trim_matches(bars);
-        let kind = Kind::Token;
-        return Some(Tag {
-            kind,
-            name,
-            attributes: "",
-            cut: end.is_none(),
-            width,
-        });
-    }
-    if TURN_TOKENS.contains(&inside) {
-        return Some(Tag {
-            kind: Kind::Token,
-            name: inside,
-            attributes: "",
-            cut: end.is_none(),
-            width,
-        });
+        return Some(simple(Kind::Token, inside.trim_matches(bars)));
     }
     let (kind, inside) = match inside.strip_prefix('/') {
         Some(inside) => (Kind::Closes, inside),
@@ -160,7 +142,7 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
         kind,
         name,
         attributes: inside.get(head.len()..).unwrap_or_default(),
-        cut: end.is_none(),
+        cut,
         width,
     })
 }
