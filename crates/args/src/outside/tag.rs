@@ -105,13 +105,7 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
     }
     // Nearly every tag is a bare name.
     if is_bare(inside) && !TURN_TOKENS.contains(&inside) {
-        return Some(Tag {
-            kind: Kind::Opens,
-            name: inside,
-            attributes: "",
-            cut: end.is_none(),
-            width,
-        });
+        return Some(Tag::plain(Kind::Opens, inside, end.is_none(), width));
     }
     let bars = ['|', '｜'];
     // `<tool_call|>` closes what `<|tool_call>` has opened.
@@ -139,13 +133,7 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
         });
     }
     if TURN_TOKENS.contains(&inside) {
-        return Some(Tag {
-            kind: Kind::Token,
-            name: inside,
-            attributes: "",
-            cut: end.is_none(),
-            width,
-        });
+        return Some(Tag::plain(Kind::Token, inside, end.is_none(), width));
     }
     let (kind, inside) = match inside.strip_prefix('/') {
         Some(inside) => (Kind::Closes, inside),
@@ -166,6 +154,17 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
 }
 
 impl<'t> Tag<'t> {
+    /// A tag without attributes.
+    const fn plain(kind: Kind, name: &'t str, cut: bool, width: usize) -> Self {
+        Self {
+            kind,
+            name,
+            attributes: "",
+            cut,
+            width,
+        }
+    }
+
     pub(crate) fn is_parameter(&self) -> bool {
         !self.is_token() && is_one_of(self.name, &PARAMETERS)
     }
