@@ -103,20 +103,9 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
     if inside.len() > TAG_BYTES_MAX {
         return None;
     }
-    let cut = end.is_none();
-    let simple = |kind, name| Tag {
-        kind,
-        name,
-        attributes: "",
-        cut,
-        width,
-    };
     // Nearly every tag is a bare name.
-    if TURN_TOKENS.contains(&inside) {
-        return Some(simple(Kind::Token, inside));
-    }
-    if is_bare(inside) {
-        return Some(simple(Kind::Opens, inside));
+    if is_bare(inside) && !TURN_TOKENS.contains(&inside) {
+        return Some(Tag::plain(Kind::Opens, inside, end.is_none(), width));
     }
     let bars = ['|', '｜'];
     // `<tool_call|>` closes what `<|tool_call>` has opened.
@@ -124,10 +113,27 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
         && !inside.starts_with(bars)
         && is_one_of(name, &WRAPPERS)
     {
-        return Some(simple(Kind::Closes, name));
+        return Some(Tag {
+            kind: Kind::Closes,
+            name,
+            attributes: "",
+            cut: end.is_none(),
+            width,
+        });
     }
     if inside.starts_with(bars) && inside.ends_with(bars) || inside.ends_with('|') {
-        return Some(simple(Kind::Token, inside.trim_matches(bars)));
+        let name = inside.trim_matches(bars);
+        let kind = Kind::Token;
+        return Some(Tag {
+            kind,
+            name,
+            attributes: "",
+            cut: end.is_none(),
+            width,
+        });
+    }
+    if TURN_TOKENS.contains(&inside) {
+        return Some(Tag::plain(Kind::Token, inside, end.is_none(), width));
     }
     let (kind, inside) = match inside.strip_prefix('/') {
         Some(inside) => (Kind::Closes, inside),
@@ -142,12 +148,23 @@ pub(crate) fn read(text: &str) -> Option<Tag<'_>> {
         kind,
         name,
         attributes: inside.get(head.len()..).unwrap_or_default(),
-        cut,
+        cut: end.is_none(),
         width,
     })
 }
 
 impl<'t> Tag<'t> {
+    /// A tag without attributes.
+    const fn plain(kind: Kind, name: &'t str, cut: bool, width: usize) -> Self {
+        Self {
+            kind,
+            name,
+            attributes: "",
+            cut,
+            width,
+        }
+    }
+
     pub(crate) fn is_parameter(&self) -> bool {
         !self.is_token() && is_one_of(self.name, &PARAMETERS)
     }
