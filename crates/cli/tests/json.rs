@@ -19,7 +19,7 @@ const NOT_HERE: [&str; 5] = ["help", "mcp", "serve", "witness", "wrap"];
 
 /// The arguments of every command but for [`NOT_HERE`]; `{}` stands for the id of a record, `{key}` for that of an API key,
 /// `{dir}` for a folder.
-const CASES: [&str; 62] = [
+const CASES: [&str; 64] = [
     "approvals list",
     "approvals show ap_000000000000",
     "approvals approve ap_000000000000",
@@ -48,6 +48,8 @@ const CASES: [&str; 62] = [
     "evidence show {}",
     "evidence open {} --reason x",
     "evidence export {}",
+    "evidence key",
+    "evidence trail",
     "evidence hold u_local --reason x",
     "evidence holds",
     "evidence release u_local --reason x",

@@ -28,9 +28,9 @@ fn a_wrong_key_has_its_place_and_what_was_meant() {
         &["c.toml:2:2: servr: there is no such key; did you mean server?"],
     );
     check(
-        "[[tool]]\nname = 'a.b'\nupstream = 'a'\ninclude = ['b.toml']\n[[upstream]]\nname = 'a'\nbase_url = 'http://a.example'\n",
+        "[[tool]]\nname = 'a.b'\ndescription = 'Does it.'\nupstream = 'a'\ninclude = ['b.toml']\n[[upstream]]\nname = 'a'\nbase_url = 'http://a.example'\n",
         &[
-            "c.toml:4:1: tool[0].include: there is no such key in this table; a key of the whole file stands above the first [table]; did you mean include?",
+            "c.toml:5:1: tool[0].include: there is no such key in this table; a key of the whole file stands above the first [table]; did you mean include?",
         ],
     );
     check(

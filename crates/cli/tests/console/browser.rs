@@ -20,6 +20,32 @@ const UNSETTLED: [&str; 4] = [
     "stale element reference",
 ];
 
+/// Maximum number of times that a driver is started: one that finds its port taken for IPv6 ends again.
+const STARTS_MAX: usize = 5;
+
+/// Starts a driver; its process and its port, or nothing if it ended at once.
+fn driver() -> Option<(Child, String)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver is there; `cargo xtask test` installs it (apt-get install chromium chromium-driver)");
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        let port = line.split_once("successfully on port ")?.1;
+        Some(port.trim_end_matches('.').to_owned())
+    });
+    let Some(port) = port else {
+        driver.kill().ok();
+        driver.wait().unwrap();
+        return None;
+    };
+    // Whatever else it says has to go somewhere.
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+    Some((driver, port))
+}
+
 /// A browser with one window; it ends with the test.
 pub(crate) struct Browser {
     driver: Child,
@@ -31,23 +57,9 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts one. `cargo xtask test` installs what is missing.
     pub(crate) fn start(size: (u32, u32), dark: bool) -> Self {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver is there; `cargo xtask test` installs it (apt-get install chromium chromium-driver)");
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| {
-                let port = line.split_once("successfully on port ")?.1;
-                Some(port.trim_end_matches('.').to_owned())
-            })
+        let (driver, port) = (0..STARTS_MAX)
+            .find_map(|_| driver())
             .expect("it says which port it took");
-        // Whatever else it says has to go somewhere.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -345,7 +345,7 @@ fn holds_and_erasures_have_buttons() {
     press("/calls?user=u_anna", "erase", "asked for it");
     browser.until("document.querySelector('#stays')?.innerText.includes('the log still verifies')");
     browser.until(&format!(
-        "document.querySelector('#held a').href.endsWith('/cases/{order}#keep')"
+        "decodeURIComponent(document.querySelector('#held a').href).endsWith('/cases/{order}#keep')"
     ));
     browser.write("#sure-user", "u_ann");
     browser.click("main form button");

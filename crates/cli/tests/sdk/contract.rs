@@ -107,7 +107,7 @@ fn assert_failures(gateway: &Gateway, kind: Kind) {
     let bug = fail("bug");
     assert_eq!(
         told(&bug),
-        "UPSTREAM_ERROR: the tool failed; its log says why [retryable]"
+        "UPSTREAM_ERROR: the tool failed; its log says why [final]"
     );
     assert!(!bug.to_string().contains("hunter2"), "{kind:?}: {bug}");
     let again = fail("bug");

@@ -243,11 +243,17 @@ async fn a_call_without_a_key_is_not_repeated_blindly() {
         Probe::external("a.tool")
             .body(|_, _| Box::pin(async { Err(ToolError::timeout("no answer from the bank")) }))
     };
-    for (envelope, retryable) in [(key("k1"), true), (json!({}), false)] {
+    // Under a key that only an operator settles, the same call would be answered with a conflict.
+    for (envelope, first_words) in [
+        (key("k1"), "do not send it again under another key"),
+        (json!({}), "it is not known whether the call was made"),
+    ] {
         let reply = World::new(lost())
             .send("a.tool", &json!({}), &envelope)
             .await;
-        check_error(&reply, "TIMEOUT", &json!({ "retryable": retryable }));
+        check_error(&reply, "TIMEOUT", &json!({ "retryable": false }));
+        let hint = reply["error"]["details"]["hint"].as_str().unwrap();
+        assert!(hint.starts_with(first_words), "{hint}");
     }
 }
 

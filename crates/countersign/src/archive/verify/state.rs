@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use countersign_contract::evidence::RecordedKey;
 use countersign_contract::{EvidenceRecord, RecordKind, ToolName};
+use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -106,8 +107,18 @@ impl State {
             | HeldState::InDoubt
             | HeldState::Expired => return Ok(true),
         };
-        match archive.vault.known_key(&scope.user_id).await {
-            Ok(Some(keys)) => Ok(StoredReply::open(&keys, scope, sealed).is_some()),
+        let opens = |keys: &UserKey| StoredReply::open(keys, scope, sealed).is_some();
+        let cached = archive.vault.known_key(&scope.user_id).await;
+        if matches!(&cached, Ok(Some(keys)) if opens(keys)) {
+            return Ok(true);
+        }
+        // Another process may have erased the user since, who came back under another key.
+        match archive.vault.existing_key(&scope.user_id).await {
+            Ok(Some(keys)) if opens(&keys) => Ok(true),
+            Ok(Some(_)) => {
+                let now = archive.store.lookup(scope).await?;
+                Ok(now.is_none_or(|held| held.state != *state))
+            }
             // A key that is gone or cannot be opened is a fault of its own.
             Ok(None) | Err(Error::Damaged { .. }) => Ok(true),
             Err(error) => Err(error),

@@ -387,5 +387,6 @@ pub(super) fn is_part(c: char) -> bool {
 
 /// True if a text can be the name of a tool.
 pub(super) fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.len() <= 128 && text.chars().all(is_part)
+    // The full stop behind a word in prose is no part of a name.
+    !text.is_empty() && text.len() <= 128 && !text.ends_with('.') && text.chars().all(is_part)
 }
