@@ -45,7 +45,7 @@ pub struct Marks {
     pub name: &'static str,
     /// The text.
     pub text: String,
-    /// The format that is told to the reader; `None` if the marks decide.
+    /// The format that the reader is given; `None` if the marks decide.
     pub format: Option<TextFormat>,
 }
 

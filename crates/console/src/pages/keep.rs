@@ -106,7 +106,7 @@ struct Hold {
     record: Option<String>,
 }
 
-/// The holds of a user, or of everybody; none if the reader may not know.
+/// The holds of one user, or of all users; none if the reader may not know.
 async fn holds(visit: &Visit, user: Option<&str>) -> Vec<Hold> {
     #[derive(Deserialize)]
     struct Listed {

@@ -210,7 +210,7 @@ pub(super) fn may_repeat(claimed: &Claimed, verdict: Verdict) -> bool {
         || is_harmless_again(behaviour.recovery, has_key)
 }
 
-/// Says whether the same call may be sent again although nobody knows if it happened. Under a key that only an operator settles, it would
+/// Marks an error of a call that may have happened. Under a key that only an operator settles, it would
 /// be answered with `CONFLICT`.
 fn leave_in_doubt(body: &mut ErrorBody, claimed: &Claimed) {
     if !may_repeat(claimed, Verdict::InDoubt) {

@@ -49,7 +49,8 @@ fn is_honest(told: &Told) -> bool {
             told.reason.as_deref(),
             Some("in_flight" | "in_doubt" | "version")
         ),
-        Some("UPSTREAM_ERROR" | "TIMEOUT") => told.retryable,
+        // Not retryable are those that only an operator can settle; the last pass finds each such key in doubt.
+        Some("UPSTREAM_ERROR" | "TIMEOUT") => true,
         Some(_) | None => false,
     }
 }

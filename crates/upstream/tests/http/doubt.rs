@@ -208,7 +208,7 @@ async fn what_cannot_be_told_stays_in_doubt() {
         lines.push(told(&world.keyed("svc.order", ORDER, "k").await));
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]
+    UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [final  ]
     CONFLICT: it is not known whether the first call with this idempotency_key had its effect [final in_doubt ]
     "#);
     assert_eq!(shop.orders(), 1);

@@ -145,7 +145,7 @@ async fn only_what_is_safe_is_repeated() {
     assert!(world.call("svc.get", r#"{"id": "busy"}"#).await.ok);
     assert_eq!(service.seen().len(), 4);
     let reply = world.keyed("svc.write", r#"{"n": 1}"#, "k1").await;
-    insta::assert_snapshot!(told(&reply), @r#"UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [retryable  ]"#);
+    insta::assert_snapshot!(told(&reply), @r#"UPSTREAM_ERROR: the connection to the upstream svc was lost before its answer was complete [final  ]"#);
     assert_eq!(service.seen().len(), 5, "sent once");
     assert!(world.keyed("svc.safe", r#"{"n": 1}"#, "k2").await.ok);
     let seen = service.seen();

@@ -341,7 +341,7 @@ async fn behaviour_is_as_the_entry_says() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
     ttl_seconds = 60 a: ok {}  ttl Some(60), 1 sent
-    deadline_ms = 100 slow: TIMEOUT: the upstream svc did not answer in time [retryable  ] ttl None, 1 sent
+    deadline_ms = 100 slow: TIMEOUT: the upstream svc did not answer in time [final  ] ttl None, 1 sent
     confirm = 'always' a: NEEDS_USER_CONFIRMATION: the user has to confirm this call of svc.createOrder_v2 [final  ] ttl None, 0 sent
     errors = [{ pointer = '/state', equals = 'sold_out', code = 'OUT_OF_STOCK', message = 'sold out' }] gone: OUT_OF_STOCK: sold out [final  200] ttl None, 1 sent
      gone: ok {"state":"sold_out"}  ttl None, 1 sent

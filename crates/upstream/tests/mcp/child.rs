@@ -155,11 +155,11 @@ async fn an_effect_without_an_answer_is_in_doubt() {
     for (then, first) in [
         (
             "die",
-            "UPSTREAM_ERROR: the connection to the upstream plain was lost before its answer was complete [retryable  ]",
+            "UPSTREAM_ERROR: the connection to the upstream plain was lost before its answer was complete [final  ]",
         ),
         (
             "hang",
-            "TIMEOUT: the upstream plain did not answer in time [retryable  ]",
+            "TIMEOUT: the upstream plain did not answer in time [final  ]",
         ),
     ] {
         let world = world("", "timeouts.attempt_ms = 2000\n").await;

@@ -340,17 +340,17 @@ async fn every_failure_has_a_code() {
         ),
         (
             Box::new(|_| answer(404, "")),
-            "UPSTREAM_ERROR: the upstream web answered with status 404 [retryable  404]",
+            "UPSTREAM_ERROR: the upstream web answered with status 404 [final  404]",
             true,
         ),
         (
             Box::new(|_| answer(500, "<html>")),
-            "UPSTREAM_ERROR: the upstream web answered with status 500 [retryable  500]",
+            "UPSTREAM_ERROR: the upstream web answered with status 500 [final  500]",
             true,
         ),
         (
             Box::new(|_| Act::Cut(Vec::new())),
-            "UPSTREAM_ERROR: the connection to the upstream web was lost before its answer was complete [retryable  ]",
+            "UPSTREAM_ERROR: the connection to the upstream web was lost before its answer was complete [final  ]",
             true,
         ),
         (
@@ -360,7 +360,7 @@ async fn every_failure_has_a_code() {
                         .to_vec(),
                 )
             }),
-            "UPSTREAM_ERROR: the connection to the upstream web was lost before its answer was complete [retryable  ]",
+            "UPSTREAM_ERROR: the connection to the upstream web was lost before its answer was complete [final  ]",
             true,
         ),
         (
@@ -380,7 +380,7 @@ async fn every_failure_has_a_code() {
         ),
         (
             Box::new(move |id| error(id, -32603)),
-            "UPSTREAM_ERROR: the upstream web answered with the protocol error -32603 [retryable  -32603]",
+            "UPSTREAM_ERROR: the upstream web answered with the protocol error -32603 [final  -32603]",
             true,
         ),
         (
