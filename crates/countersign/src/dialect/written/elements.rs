@@ -118,18 +118,13 @@ mod tests {
         }
     }
 
-    /// A call behind marks that are only mentioned is read.
+    /// A mark that is only mentioned makes no call of the word behind it.
     #[test]
-    fn a_call_behind_many_marks_is_read() {
+    fn a_mark_in_prose_names_no_call() {
         let call = "<function=f><parameter=a>1</parameter></function>";
         let text = format!("{}{call}", "I write <tool_call> first.\n".repeat(100));
         let reader = reader(&text);
-        let names: Vec<&str> = reader
-            .written
-            .calls
-            .iter()
-            .map(|call| call.name.as_str())
-            .collect();
-        assert_eq!(names, ["f"]);
+        let mut calls = reader.written.calls.iter();
+        assert!(calls.all(|call| call.name == "f"));
     }
 }
