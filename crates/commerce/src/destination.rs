@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::shipping::address;
 
-/// Country, region and postal code: enough for rates and rules, and no more than they need.
+/// Country, region and postal code: as much as rates and rules need.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 pub struct Destination {
-    /// Two letters, such as DE, or a well-known name.
+    /// Country: two letters, such as DE, or a well-known name.
     #[arg(example = "DE", min_length = 2, max_length = 64)]
     pub country: String,
     /// State or province, such as CA.

@@ -37,18 +37,18 @@ pub struct Rates {
     pub rates: BTreeMap<String, Decimal>,
 }
 
-/// A rate that was used.
+/// An exchange rate that was used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct RateUsed {
-    /// From this currency.
+    /// Currency that is converted from.
     pub from: String,
-    /// Into this one.
+    /// Currency that is converted to.
     pub to: String,
-    /// Units of `to` for one of `from`, with ten decimals; the amount itself is computed without rounding it.
+    /// Units of `to` for one of `from`, with ten decimals. Amounts are computed with the unrounded rate.
     pub rate: String,
-    /// The day of the rate.
+    /// Date of the rate.
     pub date: String,
-    /// Publisher.
+    /// Publisher of the rate.
     pub source: String,
 }
 

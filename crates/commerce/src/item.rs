@@ -11,7 +11,7 @@ use serde_json::json;
 /// So many of one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
 pub struct Item {
-    /// From `catalog.get_offer_variants`.
+    /// SKU from `catalog.get_offer_variants`.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     pub sku: String,
     /// Quantity.

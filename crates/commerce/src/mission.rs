@@ -35,15 +35,15 @@ pub const NOTES_MAX: usize = 50;
 /// A mission: a goal of a user.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Mission {
-    /// Its name.
+    /// Id of the mission.
     pub mission_id: String,
-    /// Rises with each change.
+    /// Version number; each change raises it.
     pub version: u32,
     /// Status.
     pub status: Status,
     /// Goal, in the user's own words.
     pub goal: String,
-    /// Maximum cost.
+    /// Maximum cost, everything included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Money>,
     /// Further conditions.
@@ -52,21 +52,21 @@ pub struct Mission {
     /// Destination country, two letters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination_country: Option<String>,
-    /// Until when.
+    /// Deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// The cart that is being filled for it.
+    /// Id of the cart for this mission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cart_id: Option<String>,
-    /// The draft order that came out of it.
+    /// Id of the draft order that was made for this mission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_order_id: Option<String>,
     /// Notes, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was changed last.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Debug for Mission {
 /// A note about a mission.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Note {
-    /// When.
+    /// Time of the note.
     pub at: Timestamp,
     /// Text of the note.
     pub text: String,
@@ -103,13 +103,13 @@ impl fmt::Debug for Note {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It is.
+    /// Open: the agent works on it.
     Open,
-    /// Not now.
+    /// Paused.
     Paused,
-    /// The user has what they wanted.
+    /// Done: the user has what they wanted.
     Done,
-    /// The user does not want it any more.
+    /// Cancelled: the user does not want it any more.
     #[serde(alias = "canceled")]
     Cancelled,
 }
@@ -170,10 +170,10 @@ impl Mission {
 /// An amount as an argument.
 #[derive(Debug, Clone, Deserialize, ToolArgs)]
 pub(crate) struct BudgetArgs {
-    /// Amount.
+    /// Amount of the budget.
     #[arg(min = 1, example = 20_000)]
     amount: MinorUnits,
-    /// Three letters, ISO 4217.
+    /// Currency: three letters, ISO 4217.
     #[arg(example = "EUR")]
     currency: CurrencyCode,
 }

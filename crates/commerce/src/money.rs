@@ -27,9 +27,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, JsonSchema, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Money {
-    /// In the smallest unit; never beyond what a JSON number holds exactly.
+    /// Amount in the smallest unit of the currency.
     pub amount: i64,
-    /// ISO 4217, in capital letters.
+    /// Currency: ISO 4217, in capital letters.
     pub currency: String,
 }
 

@@ -50,9 +50,9 @@ struct LogEventArgs {
         example = "search.no_match"
     )]
     name: String,
-    /// Level.
+    /// Level of the event.
     level: Option<Level>,
-    /// At most 20 strings, numbers and flags by name.
+    /// Details: at most 20 strings, numbers and flags by name.
     #[arg(example = {"query_words": 3, "results": 0})]
     attributes: Option<Map<String, Value>>,
 }
@@ -63,30 +63,30 @@ struct LogEventArgs {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Detail for finding a mistake.
+    /// Detail for debugging.
     Debug,
-    /// Good to know.
+    /// Normal event.
     #[default]
     Info,
-    /// An operator should look.
+    /// Warning: an operator should look at it.
     #[serde(alias = "warn")]
     Warning,
-    /// Something went wrong.
+    /// Error.
     Error,
 }
 
-/// An event as it was recorded. Its name is `evidence.snapshot_id` of the reply.
+/// An event as it was recorded. Its id is `evidence.snapshot_id` of the reply.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct LoggedEvent {
     /// Name of the event.
     pub name: String,
     /// Level.
     pub level: Level,
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// Particulars, without what the detectors found.
+    /// Details, with personal data and credentials replaced.
     pub attributes: Map<String, Value>,
-    /// The attributes in which something was replaced.
+    /// Names of the attributes in which a value was replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redacted: Vec<String>,
 }

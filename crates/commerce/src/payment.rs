@@ -17,27 +17,26 @@ use crate::identity::KeptAddress;
 use crate::money::{CurrencyCode, MinorUnits, Money};
 use crate::words::Say;
 
-/// A payment that a person can make, as long as the things are held.
+/// A payment that a person can make while the order is locked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PaymentIntent {
-    /// Its name.
+    /// Id of the payment.
     pub payment_intent_id: String,
     /// Id of the draft order.
     pub draft_order_id: String,
-    /// The lock that it was made under; with it ends what it is for.
+    /// Id of the lock. The payment ends with the lock.
     pub lock_id: String,
     /// Exact amount.
     pub amount: Money,
     /// Status.
     pub status: PaymentStatus,
-    /// Always: the buyer has to do the rest.
+    /// Always true: the buyer has to complete the payment.
     pub requires_user_action: bool,
-    /// Until when it can be paid.
+    /// Expiry of the payment.
     pub expires_at: Timestamp,
 }
 
-/// Status of a payment, as far as the shop knows. It has no later status here: the payment itself is between the
-/// buyer and the payment service.
+/// Status of a payment, as far as the shop knows. There is no later status: the payment itself is between the buyer and the payment service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentStatus {
@@ -51,13 +50,13 @@ struct CreatePaymentIntent;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 struct CreatePaymentIntentArgs {
-    /// From `checkout.create_draft_order`; `checkout.lock_price_and_stock` has to hold it.
+    /// `draft_order_id` from `checkout.create_draft_order`. The order has to be locked with `checkout.lock_price_and_stock`.
     #[arg(example = "order_0123456789abcdef")]
     draft_order_id: Id,
-    /// The total of the order.
+    /// Total of the order.
     #[arg(example = 21_131)]
     amount: MinorUnits,
-    /// The currency of the order.
+    /// Currency of the order.
     #[arg(example = "EUR")]
     currency: CurrencyCode,
 }

@@ -123,7 +123,7 @@ pub struct Offer {
     pub variants: Vec<Variant>,
 }
 
-/// A text for people, in both languages: a table, or a list of the two.
+/// A string for people in both languages: a table, or a list of the two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Text {
@@ -133,18 +133,18 @@ pub struct Text {
     pub zh: String,
 }
 
-/// A battery, as carriers and rules ask about it.
+/// A battery, with the facts that carriers and rules need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Battery {
     /// Chemistry.
     pub chemistry: Chemistry,
-    /// Packing, which decides which carriers accept it.
+    /// Packing. Carriers accept or refuse a battery by it.
     pub packing: Packing,
-    /// Its energy, in watt hours; for lithium metal nothing.
+    /// Energy in watt hours; 0 for lithium metal.
     #[serde(default)]
     pub watt_hours: u32,
-    /// Its lithium, in milligrams; for lithium ion nothing.
+    /// Lithium content in milligrams; 0 for lithium ion.
     #[serde(default)]
     pub lithium_mg: u32,
 }
@@ -153,11 +153,11 @@ pub struct Battery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chemistry {
-    /// Can be charged.
+    /// Lithium ion: rechargeable.
     LithiumIon,
-    /// Cannot.
+    /// Lithium metal: not rechargeable.
     LithiumMetal,
-    /// Neither of them.
+    /// Alkaline.
     Alkaline,
 }
 
@@ -165,11 +165,11 @@ pub enum Chemistry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Packing {
-    /// Alone, as a power bank is (UN 3480, UN 3090).
+    /// Shipped alone, such as a power bank (UN 3480, UN 3090).
     Alone,
-    /// Beside the thing that it is for (UN 3481, UN 3091).
+    /// Packed with the equipment, not installed (UN 3481, UN 3091).
     WithEquipment,
-    /// In it.
+    /// Installed in the equipment.
     InEquipment,
 }
 
@@ -177,7 +177,7 @@ pub enum Packing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Returns {
-    /// For so many days; 0 where it cannot.
+    /// Days within which it can be returned; 0 if it cannot.
     pub days: u32,
     /// True if the buyer pays for the return.
     pub buyer_pays: bool,

@@ -10,7 +10,7 @@ use serde_json::Value;
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// A remark; nothing was changed.
+    /// Remark: nothing was changed.
     Note,
     /// The text was not JSON; its meaning is unchanged.
     Syntax,
@@ -18,7 +18,7 @@ pub enum Severity {
     Retyped,
     /// A name or an enum member was brought to its declared spelling.
     Normalised,
-    /// Something that was sent is not passed on.
+    /// A member that was sent is not passed on.
     Dropped,
     /// Information was lost; only where the parameter asked for it.
     Lossy,
@@ -78,7 +78,7 @@ issue_codes! {
     QuoteStyle => ("QUOTE_STYLE", Syntax),
     /// A key had no quotes.
     KeyUnquoted => ("KEY_UNQUOTED", Syntax),
-    /// A text had no quotes.
+    /// A string had no quotes.
     ValueUnquoted => ("VALUE_UNQUOTED", Syntax),
     /// A comment was removed.
     CommentRemoved => ("COMMENT_REMOVED", Syntax),
@@ -86,48 +86,48 @@ issue_codes! {
     PythonLiteral => ("PYTHON_LITERAL", Syntax),
     /// A number was written in a form that JSON does not have (`+5`, `.5`, `007`, `1_000`).
     NumberForm => ("NUMBER_FORM", Syntax),
-    /// An escape that JSON does not have was kept as its text.
+    /// An escape that JSON does not have was kept as it is.
     EscapeRepaired => ("ESCAPE_REPAIRED", Syntax),
-    /// A raw control character stood inside a text.
+    /// A string contained a raw control character.
     ControlChar => ("CONTROL_CHAR", Syntax),
-    /// A quote inside a text was not escaped.
+    /// A quote inside a string was not escaped.
     InnerQuoteEscaped => ("INNER_QUOTE_ESCAPED", Syntax),
-    /// A text had only one of its two quotes.
+    /// A string had only one of its two quotes.
     QuoteInserted => ("QUOTE_INSERTED", Syntax),
     /// The braces around the members were missing.
     BracesAdded => ("BRACES_ADDED", Syntax),
     /// The arguments were written as a function call.
     CallSyntax => ("CALL_SYNTAX", Syntax),
-    /// The whole document was encoded as a text.
+    /// The whole document was encoded as a string.
     RootDecoded => ("ROOT_DECODED", Syntax),
-    /// The same document, or the same member with the same value, stood there more than once.
+    /// The same document, or the same member with the same value, occurred more than once.
     DuplicateCollapsed => ("DUPLICATE_COLLAPSED", Syntax),
     /// White space or a separator that JSON does not have was ignored.
     StrayText => ("STRAY_TEXT", Syntax),
 
-    /// A text became the integer it spells.
+    /// A string was read as an integer.
     TextToInteger => ("TEXT_TO_INTEGER", Retyped),
-    /// A text became the number it spells.
+    /// A string was read as a number.
     TextToNumber => ("TEXT_TO_NUMBER", Retyped),
     /// Thousands separators were removed.
     GroupedNumber => ("GROUPED_NUMBER", Retyped),
     /// An integral decimal became an integer (`3.0`).
     NumberToInteger => ("NUMBER_TO_INTEGER", Retyped),
-    /// A text became a boolean.
+    /// A string was read as a boolean.
     TextToBoolean => ("TEXT_TO_BOOLEAN", Retyped),
-    /// 0 or 1 became a boolean.
+    /// 0 or 1 was read as a boolean.
     NumberToBoolean => ("NUMBER_TO_BOOLEAN", Retyped),
-    /// A number became its own text.
+    /// A number was read as a string.
     NumberToText => ("NUMBER_TO_TEXT", Retyped),
-    /// A boolean became its own text.
+    /// A boolean was read as a string.
     BooleanToText => ("BOOLEAN_TO_TEXT", Retyped),
-    /// A text was decoded into the object or list it holds.
+    /// A string was decoded into the object or list that it contains.
     ContainerDecoded => ("CONTAINER_DECODED", Retyped),
     /// A lone value became a list of one.
     ScalarWrapped => ("SCALAR_WRAPPED", Retyped),
     /// A list of one became its item.
     SingletonUnwrapped => ("SINGLETON_UNWRAPPED", Retyped),
-    /// A text was split into the list it enumerates.
+    /// A string was split into a list.
     ListSplit => ("LIST_SPLIT", Lossy),
     /// A date or time was brought to its ISO form.
     DateNormalised => ("DATE_NORMALISED", Retyped),
@@ -147,7 +147,7 @@ issue_codes! {
 
     /// A null for an optional parameter counts as absent.
     NullDropped => ("NULL_DROPPED", Dropped),
-    /// An empty text for an optional parameter that is no text counts as absent.
+    /// An empty string for an optional parameter of another type counts as absent.
     EmptyDropped => ("EMPTY_DROPPED", Dropped),
     /// A member that the declaration does not know was dropped, because the tool allows it.
     UnknownKeyDropped => ("UNKNOWN_KEY_DROPPED", Dropped),
@@ -161,25 +161,25 @@ issue_codes! {
 
     /// No document was found in the text.
     NotFound => ("NOT_FOUND", Error),
-    /// Two different readings fit.
+    /// The text has two different readings.
     Ambiguous => ("AMBIGUOUS", Error),
-    /// The text ends inside something.
+    /// The text ends before the arguments are complete.
     Incomplete => ("INCOMPLETE", Error),
-    /// A required member is not there.
+    /// A required member is missing.
     MissingRequired => ("MISSING_REQUIRED", Error),
     /// The value is of another type and has no lossless reading.
     TypeMismatch => ("TYPE_MISMATCH", Error),
     /// The only reading would lose information.
     Lossy => ("LOSSY", Error),
-    /// The text is none of the allowed values.
+    /// The value is not one of the allowed values.
     EnumNoMatch => ("ENUM_NO_MATCH", Error),
     /// The declaration does not know this member.
     UnknownKey => ("UNKNOWN_KEY", Error),
-    /// A member stands there twice with different values.
+    /// A member occurs twice with different values.
     DuplicateKey => ("DUPLICATE_KEY", Error),
-    /// A bound, pattern or format does not hold.
+    /// The value violates a bound, pattern or format.
     Constraint => ("CONSTRAINT", Error),
-    /// The change that would be needed goes further than the policy allows.
+    /// The required change goes further than the policy allows.
     PolicyExceeded => ("POLICY_EXCEEDED", Error),
     /// The text is larger, deeper or longer than is read.
     LimitExceeded => ("LIMIT_EXCEEDED", Error),
@@ -252,14 +252,14 @@ impl Issue {
     }
 }
 
-/// Result of binding a text.
+/// Result of binding the text of arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BindStatus {
     /// Strict JSON that the declaration accepts as it is: nothing was changed.
     Exact,
-    /// Something was changed without loss; the issues say what.
+    /// The text was changed without loss; the issues list the changes.
     Repaired,
     /// The text ends before the arguments are complete. The value shows what arrived and is never executed.
     Incomplete,

@@ -11,9 +11,26 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Option<Value> {
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     // It is the name of a Rust type.
     schema.remove("title");
-    let schema = schema.to_value();
+    let mut schema = schema.to_value();
+    cut_sections(&mut schema);
     let says_something = schema.as_object().is_some_and(|it| !it.is_empty());
     says_something.then_some(schema)
+}
+
+/// Removes the sections of doc comments (`# Example` and the like) from the descriptions: they are for readers of the Rust type.
+fn cut_sections(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::String(text)) = members.get_mut("description")
+                && let Some(end) = text.find("\n\n# ")
+            {
+                text.truncate(end);
+            }
+            members.values_mut().for_each(cut_sections);
+        }
+        Value::Array(items) => items.iter_mut().for_each(cut_sections),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 #[cfg(test)]
@@ -23,10 +40,14 @@ mod tests {
 
     use super::*;
 
-    /// How it went.
+    /// Result of a count.
+    ///
+    /// # Example
+    ///
+    /// Not for callers.
     #[derive(Serialize, JsonSchema)]
     struct Answer {
-        /// How many.
+        /// Number of items.
         count: u8,
         #[serde(skip_serializing_if = "Option::is_none")]
         remark: Option<String>,
@@ -37,10 +58,10 @@ mod tests {
     fn a_member_that_may_be_left_out_is_not_required() {
         assert_json_snapshot!(schema_of::<Answer>(), @r#"
         {
-          "description": "How it went.",
+          "description": "Result of a count.",
           "properties": {
             "count": {
-              "description": "How many.",
+              "description": "Number of items.",
               "format": "uint8",
               "maximum": 255,
               "minimum": 0,

@@ -98,7 +98,7 @@ pub struct Diagnostics;
 pub struct DiagnosticsArgs {
     /// Any object.
     pub payload: Option<Map<String, Value>>,
-    /// Some text.
+    /// A note.
     pub note: Option<String>,
 }
 
@@ -113,9 +113,9 @@ pub struct Diagnosis {
     pub raw_bytes: usize,
     /// Changes by the binder.
     pub issues: Vec<Issue>,
-    /// For a downstream call.
+    /// `traceparent` header for a downstream call.
     pub traceparent: String,
-    /// The time of the call.
+    /// Time of the call.
     pub at: String,
     /// Time left for the call.
     pub remaining_ms: u64,

@@ -20,7 +20,7 @@ pub(super) struct Create;
 /// Arguments of `cart.create`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CreateArgs {
-    /// The only currency of its total, such as EUR.
+    /// Only allowed currency of the total, such as EUR.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
 }
@@ -59,10 +59,10 @@ pub(super) struct AddItem;
 /// Arguments of `cart.add_item`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AddItemArgs {
-    /// From `cart.create`.
+    /// `cart_id` from `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
-    /// From `catalog.get_offer_variants`.
+    /// SKU from `catalog.get_offer_variants`.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
     /// Quantity to add to the cart.
@@ -117,10 +117,10 @@ pub(super) struct UpdateQuantity;
 /// Arguments of `cart.update_quantity`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct UpdateQuantityArgs {
-    /// From `cart.create`.
+    /// `cart_id` from `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
-    /// One that is in the cart.
+    /// SKU of an item in the cart.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
     /// New quantity; 0 removes the item.
@@ -160,10 +160,10 @@ pub(super) struct RemoveItem;
 /// Arguments of `cart.remove_item`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct RemoveItemArgs {
-    /// From `cart.create`.
+    /// `cart_id` from `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
-    /// One that is in the cart.
+    /// SKU of an item in the cart.
     #[arg(example = "SKU-0001-01", min_length = 1, max_length = 64)]
     sku: String,
 }

@@ -10,16 +10,16 @@ use crate::behaviour;
 use crate::id::Id;
 use crate::shop::Shop;
 
-/// A cart, with words for people.
+/// A cart, with titles for people.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct CartView {
-    /// Its name.
+    /// Id of the cart.
     pub cart_id: String,
-    /// Rises with each change.
+    /// Version number; each change raises it.
     pub version: u64,
-    /// The digest of what is in it: answers with the same one are about these items.
+    /// Digest of the items. An answer with the same digest is about the same items.
     pub basket: Digest,
-    /// The only currency that its total may be in, where one was asked for.
+    /// Only allowed currency of the total, if one was chosen with `cart.create`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
     /// Items, by stock keeping unit.
@@ -29,12 +29,12 @@ pub struct CartView {
     pub shipping: Option<ChosenShipping>,
 }
 
-/// So many of one thing. What it costs says `pricing.get_realtime_quote`, for as long as that holds.
+/// An item of the cart and its quantity. Call `pricing.get_realtime_quote` for its price.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct CartLine {
     /// Stock keeping unit.
     pub sku: String,
-    /// Its offer, as long as it is sold.
+    /// Id of the offer, while it is sold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer_id: Option<String>,
     /// Title, in the language of the call.
@@ -46,13 +46,13 @@ pub struct CartLine {
 /// Chosen shipping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct ChosenShipping {
-    /// The evidence of the answer that offered it.
+    /// Evidence id of the shipping quote that offered this option.
     pub shipping_snapshot_id: SnapshotId,
-    /// Which of the ways that it offered.
+    /// Id of the chosen shipping option.
     pub shipping_option_id: String,
-    /// To which country.
+    /// Country of the destination.
     pub country: String,
-    /// The address of the user that it goes to, where one was named.
+    /// Id of the stored address that the order goes to, if one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_id: Option<String>,
 }
@@ -95,7 +95,7 @@ pub(super) struct Get;
 /// Arguments of `cart.get`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetArgs {
-    /// From `cart.create`.
+    /// `cart_id` from `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
 }

@@ -33,9 +33,9 @@ pub(super) struct AvailabilityArgs {
 pub struct Availability {
     /// True if all items are in stock in the requested quantities.
     pub is_complete: bool,
-    /// By stock keeping unit, each once.
+    /// Stock by item, each SKU once.
     pub items: Vec<ItemAvailability>,
-    /// When it was looked, RFC 3339.
+    /// Time of the stock check, RFC 3339.
     pub checked_at: String,
 }
 
@@ -44,19 +44,19 @@ pub struct Availability {
 pub struct ItemAvailability {
     /// Stock keeping unit.
     pub sku: String,
-    /// Its offer.
+    /// Id of the offer.
     pub offer_id: String,
     /// Title, in the language of the call.
     pub title: String,
-    /// In one word.
+    /// Stock status for the requested quantity.
     pub status: StockStatus,
     /// Requested quantity.
     pub requested: u32,
     /// Quantity in stock.
     pub available: u32,
-    /// Quantity that other orders hold now.
+    /// Quantity that other orders reserve now.
     pub held: u32,
-    /// When the first of these may come free, RFC 3339.
+    /// Earliest time at which a reservation ends, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_release_at: Option<String>,
 }
@@ -65,13 +65,13 @@ pub struct ItemAvailability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StockStatus {
-    /// Enough.
+    /// In stock in the requested quantity.
     InStock,
-    /// Enough for what was asked, and few.
+    /// In stock in the requested quantity, but only a few are left.
     Low,
-    /// Fewer than were asked for.
+    /// Some are in stock, but fewer than requested.
     Insufficient,
-    /// None.
+    /// Out of stock.
     OutOfStock,
 }
 

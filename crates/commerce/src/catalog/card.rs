@@ -20,44 +20,44 @@ pub(super) struct GetOfferCard;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CardArgs {
-    /// From `catalog.search_offers`.
+    /// `offer_id` from `catalog.search_offers`.
     #[arg(example = "OFR-0001", min_length = 1, max_length = 64)]
     offer_id: String,
-    /// Such as EUR; by default that of the request, else USD.
+    /// Currency, such as EUR; by default that of the request, else USD.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
 }
 
-/// Everything about an offer that a buyer should know before asking for a quote.
+/// All facts about an offer that a buyer needs before a quote.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OfferCard {
-    /// Its name.
+    /// Id of the offer.
     pub offer_id: String,
     /// Title, in the language of the call.
     pub title: String,
     /// Description, in the language of the call.
     pub description: String,
-    /// Its category, as a path.
+    /// Category, as a path.
     pub category: String,
-    /// The names of the categories on that path, in the language of the call.
+    /// Names of the categories in that path, in the language of the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub category_names: Vec<String>,
     /// Brand.
     pub brand: String,
     /// Id of the seller.
     pub merchant_id: String,
-    /// The country that it is sent from.
+    /// Country that it ships from.
     pub ships_from: String,
-    /// The countries that the seller sends it to; empty where that is everywhere.
+    /// Countries that the seller ships to; empty if the seller ships everywhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ships_to: Vec<String>,
-    /// The country that it was made in.
+    /// Country of origin.
     pub origin: String,
-    /// Harmonized System, six digits.
+    /// Customs code: Harmonized System, six digits.
     pub hs_code: String,
     /// Certificates, as the seller states them.
     pub certificates: Vec<String>,
-    /// The battery in it or with it.
+    /// Battery that is included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub battery: Option<Battery>,
     /// Other attributes that rules use.
@@ -68,12 +68,12 @@ pub struct OfferCard {
     /// Current price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceRange>,
-    /// The promotion that makes it so.
+    /// Promotion that the price includes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion: Option<PromotionApplied>,
     /// Options of the variants, with all values.
     pub options: BTreeMap<String, Vec<String>>,
-    /// Its items; `catalog.get_offer_variants` tells them apart.
+    /// SKUs of the variants; `catalog.get_offer_variants` describes them.
     pub skus: Vec<String>,
 }
 

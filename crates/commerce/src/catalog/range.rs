@@ -8,12 +8,12 @@ use crate::money::Money;
 use crate::pricing::Pricer;
 use crate::shop::Offer;
 
-/// Current price of an offer, from its cheapest to its most expensive variant.
+/// Current price range of an offer's variants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PriceRange {
-    /// The cheapest.
+    /// Lowest price.
     pub from: Money,
-    /// The dearest.
+    /// Highest price.
     pub to: Money,
 }
 

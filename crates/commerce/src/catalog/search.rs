@@ -20,68 +20,68 @@ pub(super) struct SearchOffers;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SearchArgs {
-    /// A few words, in English or Chinese.
+    /// Search words, in English or Chinese.
     #[arg(example = "wireless earbuds", max_length = 200)]
     query: Option<String>,
-    /// A category with those below it, such as electronics/audio.
+    /// Category, such as electronics/audio; its subcategories are included.
     #[arg(example = "electronics/audio", max_length = 100)]
     category: Option<String>,
-    /// At least this price.
+    /// Minimum price.
     #[arg(example = 1000)]
     min_price: Option<MinorUnits>,
-    /// At most this price.
+    /// Maximum price.
     #[arg(example = 5000)]
     max_price: Option<MinorUnits>,
-    /// Such as EUR; by default that of the request, else USD.
+    /// Currency, such as EUR; by default that of the request, else USD.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
-    /// Only what the seller sends to this country, such as DE.
+    /// Destination country, such as DE; offers that do not ship there are left out.
     #[arg(example = "DE", pattern = "^[A-Za-z]{2}$")]
     ships_to: Option<String>,
     /// Maximum number of offers.
     #[arg(default = 10, min = 1, max = 50, harmless)]
     limit: u32,
-    /// `next_offset` of the answer before.
+    /// `next_offset` of the previous page.
     #[arg(default = 0, min = 0, max = 100_000, harmless)]
     offset: u32,
 }
 
-/// A page of what was found.
+/// One page of search results.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OffersFound {
     /// Number of matching offers.
     pub total: usize,
-    /// The first of them that is here.
+    /// Offset of this page.
     pub offset: u32,
     /// Offset of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u32>,
-    /// The category that was searched, as a path.
+    /// Category that was searched, as a path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// The best first.
+    /// Matching offers, best match first.
     pub offers: Vec<OfferFound>,
 }
 
-/// An offer in short.
+/// Summary of an offer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OfferFound {
-    /// Its name.
+    /// Id of the offer.
     pub offer_id: String,
     /// Title, in the language of the call.
     pub title: String,
     /// Brand.
     pub brand: String,
-    /// Its category, as a path.
+    /// Category, as a path.
     pub category: String,
     /// Current price.
     pub price: PriceRange,
-    /// The promotion that makes it so.
+    /// Promotion that the price includes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion: Option<PromotionApplied>,
-    /// The country that it is sent from.
+    /// Country that it ships from.
     pub ships_from: String,
-    /// In how many variants there is it.
+    /// Number of variants.
     pub variants: usize,
 }
 

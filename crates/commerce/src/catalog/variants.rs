@@ -20,13 +20,13 @@ pub(super) struct GetOfferVariants;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct VariantsArgs {
-    /// From `catalog.search_offers`.
+    /// `offer_id` from `catalog.search_offers`.
     #[arg(example = "OFR-0003", min_length = 1, max_length = 64)]
     offer_id: String,
-    /// Only variants with these values, in English or Chinese, such as {"colour": "navy", "size": "L"}.
+    /// Required option values, in English or Chinese, such as {"colour": "navy", "size": "L"}.
     #[arg(example = {"size": "L"})]
     options: Option<BTreeMap<String, String>>,
-    /// Such as EUR; by default that of the request, else USD.
+    /// Currency, such as EUR; by default that of the request, else USD.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
 }
@@ -34,32 +34,32 @@ pub(super) struct VariantsArgs {
 /// The variants of an offer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OfferVariants {
-    /// The offer.
+    /// Id of the offer.
     pub offer_id: String,
     /// Title, in the language of the call.
     pub title: String,
     /// Options of the variants, with all values.
     pub options: BTreeMap<String, Vec<String>>,
-    /// Those that were asked for, in the order of their names.
+    /// Matching variants, by name.
     pub variants: Vec<VariantShown>,
 }
 
 /// One variant: an item that can be bought.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct VariantShown {
-    /// Stock keeping unit: what all other tools ask for.
+    /// Stock keeping unit, the id of the item in all other tools.
     pub sku: String,
     /// Values of its options.
     pub options: BTreeMap<String, String>,
-    /// The same in one line, in the language of the call.
+    /// Option values in one line, in the language of the call.
     pub label: String,
-    /// Price of one where it is sold, without promotions.
+    /// List price of one, in the seller's currency, without promotions.
     pub list_price: Money,
     /// Current price of one, in the currency of the answer.
     pub unit_price: Money,
-    /// With its packing, in grams.
+    /// Shipping weight in grams, packing included.
     pub weight_g: u32,
-    /// Length, width and height of the packed thing, in millimetres.
+    /// Length, width and height with packing, in millimetres.
     pub dimensions_mm: [u32; 3],
 }
 

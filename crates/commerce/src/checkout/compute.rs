@@ -20,31 +20,31 @@ use crate::id::Id;
 use crate::tax::Incoterm;
 use crate::words::Say;
 
-/// Total of a cart, valid as long as the reply.
+/// Total of a cart. It is valid until `expires_at`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Total {
-    /// The cart.
+    /// Id of the cart.
     pub cart_id: String,
-    /// In this version: a later change makes this the total of something else.
+    /// Version of the cart. The total is not valid after a change of the cart.
     pub cart_version: u64,
     /// Digest of the items.
     pub basket: Digest,
-    /// In this currency.
+    /// Currency of the total.
     pub currency: String,
     /// Destination.
     pub destination: Destination,
-    /// By which way.
+    /// Id of the chosen shipping option.
     pub shipping_option_id: String,
-    /// Payer of the duties.
+    /// Payer of duties and taxes.
     pub incoterm: Incoterm,
-    /// Price, part by part.
+    /// Price breakdown.
     pub breakdown: Breakdown,
     /// Compliance decision for the destination.
     pub compliance: Decision,
     /// Evidence ids of the answers that it was computed from.
     #[serde(flatten)]
     pub grounds: GroundIds,
-    /// Until when it holds, RFC 3339.
+    /// Expiry, RFC 3339.
     pub expires_at: String,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct ComputeTotal;
     reason = "these are the names of the arguments"
 )]
 pub(super) struct ComputeTotalArgs {
-    /// The cart, with the shipping option that was chosen for it.
+    /// `cart_id` of a cart with a chosen shipping option.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
     /// `evidence.snapshot_id` of `pricing.get_realtime_quote`.

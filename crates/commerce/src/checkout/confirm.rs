@@ -12,14 +12,14 @@ use crate::compliance::Severity;
 use crate::shop::is_chinese;
 use crate::tax::{Confidence, Incoterm, Method};
 
-/// Something that the buyer has to be asked about.
+/// A topic that the buyer has to confirm.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ConfirmationItem {
     /// Topic.
     pub kind: ConfirmationKind,
-    /// For people, in the language of the call.
+    /// Text for the buyer, in the language of the call.
     pub text: String,
-    /// The same as data.
+    /// The same topic as data.
     pub details: Value,
 }
 
@@ -27,11 +27,11 @@ pub struct ConfirmationItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfirmationKind {
-    /// Duties and taxes may come out otherwise, or are paid to another party.
+    /// Duties and taxes may differ from the estimate, or are paid to another party.
     TaxUncertainty,
     /// Customs declaration.
     CustomsFields,
-    /// It may go there under conditions.
+    /// The items may be shipped only under conditions.
     ComplianceRisk,
     /// Cost of a return.
     ReturnCost,
@@ -42,9 +42,9 @@ pub enum ConfirmationKind {
 /// A policy that the buyer has to acknowledge before paying.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PolicyAck {
-    /// Which one.
+    /// Policy to acknowledge.
     pub policy: Policy,
-    /// For people, in the language of the call.
+    /// Text for the buyer, in the language of the call.
     pub text: String,
 }
 
@@ -52,11 +52,11 @@ pub struct PolicyAck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// Duties and taxes are paid on delivery, to the carrier.
+    /// Duties and taxes are paid to the carrier on delivery.
     ChargesOnDelivery,
-    /// Some of it is sent only under conditions.
+    /// Some items are shipped only under conditions.
     ComplianceConditions,
-    /// Some of it cannot be sent back.
+    /// Some items cannot be returned.
     NoReturns,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct CreateDraftOrder;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct CreateDraftOrderArgs {
-    /// The cart that is ordered.
+    /// `cart_id` of the cart to order.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
     /// `evidence.snapshot_id` of `evidence.create_snapshot`.

@@ -19,11 +19,11 @@ use crate::stock::{Lock, Stock, Wanted};
 /// Locked items and price, with their expiry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Locked {
-    /// The order.
+    /// Id of the draft order.
     pub draft_order_id: String,
-    /// The name of the lock; the same one as long as it holds.
+    /// Id of the lock; it stays the same while the lock is valid.
     pub lock_id: String,
-    /// When it ends by itself, and the things can be had by others.
+    /// Expiry of the lock. After it, other buyers can order the items.
     pub expires_at: Timestamp,
     /// Locked items.
     pub items: Vec<LockedItem>,
@@ -31,7 +31,7 @@ pub struct Locked {
     pub total: Money,
 }
 
-/// So many of one thing.
+/// A locked item and its quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct LockedItem {
     /// Stock keeping unit.
@@ -46,7 +46,7 @@ pub(super) struct LockPriceAndStock;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct LockArgs {
-    /// From `checkout.create_draft_order`.
+    /// `draft_order_id` from `checkout.create_draft_order`.
     #[arg(example = "order_0123456789abcdef")]
     draft_order_id: Id,
 }

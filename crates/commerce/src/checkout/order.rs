@@ -37,18 +37,18 @@ pub(crate) const RECORD_OF_ORDER: KnownThing = KnownThing {
 /// The order that was made from a bundle of evidence: one order for each bundle, whatever the idempotency key.
 const ORDER_OF: Collection = Collection::of_user("draft_order_of");
 
-/// An order that is ready to be paid for by a person. Nothing of it changes any more.
+/// An order that a person can pay for. It does not change after it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct DraftOrder {
-    /// Its name.
+    /// Id of the draft order.
     pub draft_order_id: String,
-    /// When it was made, RFC 3339.
+    /// Creation time, RFC 3339.
     pub created_at: Timestamp,
-    /// Until when it can be paid for.
+    /// Expiry: the order can be paid for until then.
     pub expires_at: Timestamp,
-    /// The cart that it was made from, which stays as it is.
+    /// Id of the cart that it was made from. The cart stays unchanged.
     pub cart_id: String,
-    /// In which version.
+    /// Version of that cart.
     pub cart_version: u64,
     /// Digest of the items.
     pub basket: Digest,
@@ -56,26 +56,26 @@ pub struct DraftOrder {
     pub items: Vec<OrderItem>,
     /// Destination.
     pub destination: Destination,
-    /// The address of the user that it goes to, where one was named.
+    /// Id of the stored address that it goes to, if one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_id: Option<String>,
-    /// In which version: an order goes where it was priced and allowed to go, or nowhere.
+    /// Version of that address. If the address changes, the order cannot be shipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_version: Option<u32>,
-    /// By which way.
+    /// Id of the chosen shipping option.
     pub shipping_option_id: String,
     /// Carrier.
     pub carrier: String,
-    /// Which of its services.
+    /// Service of the carrier.
     pub service: String,
     /// Delivery time.
     pub sla: Sla,
-    /// Limits of the route, for people.
+    /// Limits of the route, in words for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub route_limits: Vec<String>,
-    /// Price, part by part.
+    /// Price breakdown.
     pub pricing_breakdown: Breakdown,
-    /// Confidence of duties and taxes.
+    /// Duties and taxes, and the confidence of their estimate.
     pub tax_summary: TaxSummary,
     /// Compliance decision for the destination, with conditions.
     pub compliance_summary: ComplianceSummary,
@@ -83,14 +83,14 @@ pub struct DraftOrder {
     pub policy_ack_required: Vec<PolicyAck>,
     /// Topics that the buyer has to confirm.
     pub confirmation_items: Vec<ConfirmationItem>,
-    /// The bundle of everything that it rests on.
+    /// Evidence id of the snapshot that all answers of this order are in.
     pub evidence_snapshot_id: SnapshotId,
-    /// The single answers.
+    /// Evidence ids of the single answers.
     #[serde(flatten)]
     pub grounds: GroundIds,
-    /// And their total.
+    /// Evidence id of the total that was computed from these answers.
     pub total_snapshot_id: SnapshotId,
-    /// The rule sets that all of it came from.
+    /// Rule sets that were used for this order.
     pub rules: Vec<RuleUsed>,
 }
 
@@ -106,12 +106,12 @@ impl DraftOrder {
     }
 }
 
-/// So many of one thing.
+/// An item of the order and its quantity.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct OrderItem {
     /// Stock keeping unit.
     pub sku: String,
-    /// Its offer.
+    /// Id of the offer.
     pub offer_id: String,
     /// Title, in the language of the quote.
     pub title: String,
@@ -119,7 +119,7 @@ pub struct OrderItem {
     pub quantity: u32,
     /// Price of one.
     pub unit_price: Money,
-    /// Price of all.
+    /// Price of the whole quantity.
     pub line_total: Money,
     /// Customs code: Harmonized System, six digits.
     pub hs_code: String,
@@ -134,45 +134,45 @@ pub struct OrderItem {
 /// Confidence of duties and taxes.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct TaxSummary {
-    /// Payer of the duties.
+    /// Payer of duties and taxes.
     pub incoterm: Incoterm,
     /// Method of computation.
     pub method: String,
-    /// Confidence.
+    /// Confidence of the estimate.
     pub confidence: Confidence,
-    /// Why they are no surer.
+    /// Reasons why the estimate is not more certain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Compliance of an order.
+/// Compliance decision of an order.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ComplianceSummary {
     /// Decision.
     pub decision: Decision,
-    /// By the rules of this version, which were asked again when the order was made.
+    /// Version of the compliance rules. They were checked again when the order was made.
     pub ruleset_version: String,
     /// Findings, item by item.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<OrderFinding>,
 }
 
-/// Something that was found about one thing.
+/// A finding about one item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct OrderFinding {
-    /// Which thing.
+    /// SKU of the item.
     pub sku: String,
     /// Finding.
     #[serde(flatten)]
     pub finding: Finding,
 }
 
-/// A rule set that an order rests on.
+/// A rule set that was used for an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct RuleUsed {
-    /// Such as `tax`.
+    /// Name of the rule set, such as `tax`.
     pub name: String,
-    /// The digest of its file.
+    /// Version of the rule set: the digest of its file.
     pub version: String,
 }
 
@@ -180,22 +180,22 @@ pub struct RuleUsed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderState {
-    /// It can be locked.
+    /// Open: the order can be locked.
     Open,
-    /// Its price and its things are held.
+    /// Locked: its price and its items are reserved.
     Locked,
-    /// A person can pay for it now.
+    /// A person can pay for the order now.
     IntentCreated,
-    /// It is over.
+    /// Expired: the order can no longer be locked or paid.
     Expired,
 }
 
-/// Price and stock of an order, held for a while.
+/// Reserved price and stock of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct OrderLock {
-    /// Its name, in the stock as well.
+    /// Id of the lock. The stock reservation has the same id.
     pub lock_id: String,
-    /// When it ends by itself.
+    /// Expiry of the lock.
     pub expires_at: Timestamp,
 }
 

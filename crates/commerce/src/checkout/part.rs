@@ -59,15 +59,15 @@ impl Part {
     }
 }
 
-/// The evidence of the answers that a total rests on.
+/// Evidence ids of the answers that a total was computed from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct GroundIds {
-    /// Of the quote.
+    /// Evidence id of the price quote.
     pub quote_snapshot_id: SnapshotId,
-    /// Of the shipping options.
+    /// Evidence id of the shipping options.
     pub shipping_snapshot_id: SnapshotId,
-    /// Of the duties and taxes.
+    /// Evidence id of the duties and taxes.
     pub tax_snapshot_id: SnapshotId,
-    /// Of the compliance check.
+    /// Evidence id of the compliance check.
     pub compliance_snapshot_id: SnapshotId,
 }

@@ -23,7 +23,7 @@ pub(super) struct SelectShippingOption;
     reason = "these are the names of the arguments"
 )]
 pub(super) struct SelectArgs {
-    /// From `cart.create`.
+    /// `cart_id` from `cart.create`.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Id,
     /// `evidence.snapshot_id` of `shipping.quote_options` for the items of the cart.
@@ -37,7 +37,7 @@ pub(super) struct SelectArgs {
         example = "halcyon.battery_line"
     )]
     shipping_option_id: String,
-    /// From `identity.get_user_addresses`; in the country of the options.
+    /// `address_id` from `identity.get_user_addresses`, in the country of the options.
     address_id: Option<Id>,
 }
 

@@ -15,10 +15,10 @@ use crate::money::Money;
 use crate::payment::PaymentIntent;
 use crate::shop::{Shop, is_chinese};
 
-/// An order, how it stands, and what to say about it.
+/// A draft order with its current state and texts for the buyer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct OrderSummary {
-    /// The order.
+    /// Id of the draft order.
     pub draft_order_id: String,
     /// Status.
     pub state: OrderState,
@@ -26,7 +26,7 @@ pub struct OrderSummary {
     pub text: Vec<String>,
     /// Total that the buyer pays.
     pub total: Money,
-    /// Until when the order can be paid for.
+    /// Expiry: the order can be paid for until then.
     pub expires_at: Timestamp,
     /// Policies that the buyer has to acknowledge, in the language of the call.
     pub policy_ack_required: Vec<PolicyAck>,
@@ -35,15 +35,15 @@ pub struct OrderSummary {
     /// Lock on price and stock, while it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<OrderLock>,
-    /// Open payment, while it can be paid.
+    /// Open payment, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment_intent: Option<PaymentIntent>,
     /// Attachments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attached>,
-    /// The call that made it; its evidence is found by this.
+    /// Id of the call that made the order; use it to find the evidence.
     pub created_by_request_id: String,
-    /// The whole order, as it was answered when it was made.
+    /// The order, exactly as it was made.
     pub draft_order: DraftOrder,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct GetDraftOrderSummary;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SummaryArgs {
-    /// From `checkout.create_draft_order`.
+    /// `draft_order_id` from `checkout.create_draft_order`.
     #[arg(example = "order_0123456789abcdef")]
     draft_order_id: Id,
 }

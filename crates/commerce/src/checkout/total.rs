@@ -15,9 +15,9 @@ use crate::words::Say;
 /// Price breakdown, in one currency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Breakdown {
-    /// The things.
+    /// Price of the items.
     pub items: Money,
-    /// Their way.
+    /// Price of shipping.
     pub shipping: Money,
     /// Customs duty, whether buyer or seller pays it.
     pub duty: Money,

@@ -10,18 +10,18 @@ use crate::shop::Text;
 /// Compliance of a basket for a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ComplianceReport {
-    /// The cart that it counts for, where one was named.
+    /// Id of the cart that the answer is valid for, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cart_id: Option<String>,
     /// Digest of the checked items.
     pub basket: Digest,
     /// Destination.
     pub destination: Destination,
-    /// The worst decision of all lines.
+    /// Decision for the basket: the worst of all lines.
     pub decision: Decision,
-    /// By line of the basket.
+    /// Decision by item.
     pub lines: Vec<ComplianceLine>,
-    /// The version of the rule set, as `compliance.policy_ruleset_version` says it.
+    /// Version of the rule set, as in `compliance.policy_ruleset_version`.
     pub ruleset_version: String,
 }
 
@@ -30,7 +30,7 @@ pub struct ComplianceReport {
 pub struct ComplianceLine {
     /// Stock keeping unit.
     pub sku: String,
-    /// Its category.
+    /// Category of the item.
     pub category: String,
     /// Decision.
     pub decision: Decision,
@@ -45,34 +45,33 @@ pub struct ComplianceLine {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// It may.
+    /// The item may be shipped.
     Allowed,
-    /// It may, if the buyer or the seller does something first.
+    /// The item may be shipped if the buyer or the seller meets a condition first.
     Conditional,
-    /// It may not.
+    /// The item may not be shipped.
     Blocked,
 }
 
-/// A rule that had something to say.
+/// A rule that applies to the item, and its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Finding {
-    /// Which rule of the rule set.
+    /// Id of the rule.
     pub rule: String,
     /// Severity.
     pub severity: Severity,
-    /// For people, in the language of the call.
+    /// Message for people, in the language of the call.
     pub message: String,
-    /// Possible remedies, and who can apply them.
+    /// Possible remedies, with the party that can apply each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mitigations: Vec<String>,
-    /// The part of it that the buyer has to agree to, in both languages because it is shown again later; empty if
-    /// only others have to act.
+    /// Text that the buyer has to agree to, in both languages because it is shown again later; empty if only other parties have to act.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked_of_buyer: Vec<Text>,
-    /// The facts that a rule needs and that are missing; it is then blocked.
+    /// Facts that the rule needs but the call did not give. The item is blocked until they are given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// The law or standard that the rule stands for; nothing where the check itself failed closed.
+    /// Law or standard behind the rule; missing if the check itself failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -83,11 +82,11 @@ pub struct Finding {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Good to know.
+    /// For information only.
     Info,
-    /// Something has to be done or acknowledged.
+    /// An action or an acknowledgement is required.
     Warning,
-    /// It may not be sent.
+    /// The item may not be shipped.
     Block,
 }
 

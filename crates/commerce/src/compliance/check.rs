@@ -23,7 +23,7 @@ pub(super) struct CheckArgs {
     items: Vec<Item>,
     /// Destination.
     destination: Destination,
-    /// The cart that the answer is for; it then counts for that cart only.
+    /// Id of the cart that the answer is for; it is then valid for that cart only.
     #[arg(example = "cart_0123456789abcdef")]
     cart_id: Option<Id>,
 }

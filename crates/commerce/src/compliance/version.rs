@@ -16,54 +16,54 @@ use crate::shop::is_chinese;
 
 pub(super) struct PolicyRulesetVersion;
 
-/// The rules in force, and all that can be loaded.
+/// The compliance rules in force, and all loaded versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct RulesetVersion {
-    /// The rule set.
+    /// Name of the rule set.
     pub name: String,
-    /// The digest of the file in force, as `ruleset_version` of a report and `sha256sum` say it.
+    /// Digest of the file in force: the `ruleset_version` of a report, and the output of `sha256sum`.
     pub version: String,
-    /// The name of the file.
+    /// Name of the file.
     pub label: String,
-    /// The day from which it holds.
+    /// Date from which the version is in force.
     pub date: String,
     /// Title.
     pub title: String,
-    /// Notice of what it does not cover.
+    /// Notice of cases that the rules do not cover.
     pub notice: String,
     /// Counts.
     pub counts: PolicyCounts,
-    /// Every version that is loaded, oldest first: a recorded check can be computed again with each.
+    /// All loaded versions, oldest first. A recorded check can be recomputed with each.
     pub versions: Vec<PolicyVersion>,
 }
 
 /// Counts of a version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PolicyCounts {
-    /// All rules.
+    /// Number of rules.
     pub rules: usize,
-    /// Of them, those that block.
+    /// Number of rules that block.
     pub block: usize,
-    /// Those that set a condition.
+    /// Number of rules that set a condition.
     pub warning: usize,
-    /// Those that inform.
+    /// Number of rules that only inform.
     pub info: usize,
-    /// Known categories.
+    /// Number of known categories.
     pub categories: usize,
-    /// Known countries.
+    /// Number of known countries.
     pub countries: usize,
-    /// Groups of countries.
+    /// Number of country groups.
     pub groups: usize,
 }
 
-/// One version that is loaded.
+/// A loaded version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PolicyVersion {
-    /// Its digest.
+    /// Digest of the file.
     pub version: String,
-    /// The name of its file.
+    /// Name of the file.
     pub label: String,
-    /// The day from which it holds.
+    /// Date from which the version is in force.
     pub date: String,
     /// Number of rules.
     pub rules: usize,

@@ -23,24 +23,24 @@ const ATTACHMENT_BYTES_MAX: usize = 64 * 1024;
 /// The maximum number of attachments of one order.
 const ATTACHED_MAX: usize = 32;
 
-/// Something that is attached to an order.
+/// An attachment of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Attached {
-    /// Its name.
+    /// Id of the attachment.
     pub attachment_id: String,
-    /// The order.
+    /// Id of the draft order.
     pub draft_order_id: String,
     /// Kind of the attachment.
     pub kind: AttachmentKind,
-    /// Of a document: the SHA-256 of its bytes. Of an answer: the hash of its leaf.
+    /// Digest: for a document the SHA-256 of its bytes, for an answer the hash of its leaf.
     pub digest: Digest,
     /// Size of a document in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<usize>,
-    /// The evidence of an answer.
+    /// Evidence id of the attached answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<SnapshotId>,
-    /// When it was attached.
+    /// Time of the attachment.
     pub attached_at: Timestamp,
 }
 
@@ -48,17 +48,17 @@ pub struct Attached {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentKind {
-    /// Another answer, by its evidence.
+    /// Evidence of another answer.
     Evidence,
-    /// Signed AP2 mandate: what the buyer agreed to buy.
+    /// Signed AP2 mandate for the items to buy.
     CheckoutMandate,
-    /// Signed AP2 mandate: what the buyer agreed to pay.
+    /// Signed AP2 mandate for the amount to pay.
     PaymentMandate,
     /// Answer of a shop or a bank to a mandate.
     Receipt,
     /// Statement of the buyer.
     BuyerConsent,
-    /// Anything else.
+    /// Any other document.
     Other,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct AttachToDraftOrder;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AttachArgs {
-    /// From `checkout.create_draft_order`.
+    /// `draft_order_id` from `checkout.create_draft_order`.
     #[arg(example = "order_0123456789abcdef")]
     draft_order_id: Id,
     /// `evidence.snapshot_id` of another reply; exactly one of this and `attachment`.
@@ -83,7 +83,7 @@ pub(super) struct AttachArgs {
 pub(super) struct Document {
     /// Kind of the attachment.
     kind: AttachmentKind,
-    /// The document, byte for byte.
+    /// Text of the document, byte for byte.
     #[arg(min_length = 1, max_length = 65_536, sensitive = "personal")]
     text: String,
 }

@@ -9,34 +9,33 @@ use serde::{Deserialize, Serialize};
 use crate::ground::{self, EvidenceId};
 use crate::words::Say;
 
-/// Answers that belong together. Nothing is copied: each is named, with the hash of its leaf in the log, so that
-/// none can be exchanged for another later.
+/// A list of earlier answers under one evidence id. Each entry has the leaf hash of its answer, so that no answer can be exchanged later.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct EvidenceSnapshot {
-    /// Purpose.
+    /// Purpose of the snapshot.
     pub purpose: Purpose,
-    /// Each once, in the order in which they were named.
+    /// The answers, each once, in the given order.
     pub entries: Vec<SnapshotEntry>,
-    /// When the first of them stops being fresh, RFC 3339.
+    /// Time at which the first answer expires, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<String>,
 }
 
-/// One of them.
+/// One answer of a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct SnapshotEntry {
-    /// Its evidence.
+    /// Evidence id of the answer.
     pub snapshot_id: SnapshotId,
     /// Tool that gave the answer.
     pub tool: String,
-    /// When it was asked, RFC 3339.
+    /// Time of the answer, RFC 3339.
     pub at: String,
-    /// The hash of its leaf.
+    /// Leaf hash of the answer.
     pub leaf: Digest,
-    /// Commitment in its record.
+    /// Commitment to the answer, from its record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Digest>,
-    /// Until when it may be relied on, RFC 3339.
+    /// Expiry of the answer, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<String>,
 }
@@ -45,11 +44,11 @@ pub struct SnapshotEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// A draft order is to rest on it.
+    /// Basis of a draft order.
     DraftOrder,
-    /// A party disputes what was said.
+    /// A party disputes an answer or an order.
     Dispute,
-    /// To look at.
+    /// For review only.
     Review,
 }
 
@@ -67,7 +66,7 @@ pub(super) struct CreateSnapshotArgs {
         example = ["ev_01a1e383-11f7-7cab-a9f3-00c0339b928b"]
     )]
     snapshot_ids: Vec<EvidenceId>,
-    /// Purpose.
+    /// Purpose of the snapshot.
     #[arg(default = "draft_order")]
     purpose: Purpose,
 }

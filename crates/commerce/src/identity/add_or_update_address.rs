@@ -18,12 +18,12 @@ pub(super) struct AddOrUpdateAddress;
 
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct AddOrUpdateAddressArgs {
-    /// Which address to change; a new one where it is left out.
+    /// Id of the address to change. Without it, a new address is stored.
     address_id: Option<Id>,
-    /// The `version` of that address as last read; the change is refused if the address was changed since.
+    /// The `version` of that address as last read. The change is refused if the address was changed since.
     #[arg(min = 1)]
     version: Option<u32>,
-    /// The whole address: what is left out is not kept.
+    /// The whole address; members that are left out are not kept.
     #[arg(example = {"recipient": "Anna Example", "lines": ["Invalidenstraße 117"], "postal_code": "10115", "city": "Berlin", "country": "DE"})]
     address: Address,
     /// Label, such as home.

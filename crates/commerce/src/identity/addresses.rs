@@ -16,23 +16,23 @@ const ADDRESSES: Collection = Collection::of_user("address").scanned();
 /// The maximum number of addresses of a user.
 pub const ADDRESSES_MAX: usize = 50;
 
-/// An address that a user keeps, in normal form.
+/// A stored address of a user, in normal form.
 ///
 /// The rules that it was checked by may change after it was kept; what is kept stays as it was checked.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct KeptAddress {
-    /// Its name; says nothing about where it is.
+    /// Id of the address.
     pub address_id: String,
-    /// Label.
+    /// Label that the user chose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Counts its changes, from one.
+    /// Version number, from 1; each change raises it.
     pub version: u32,
-    /// In normal form.
+    /// The address in normal form.
     pub address: Address,
-    /// As it stands on a label.
+    /// Lines of the address as on a label.
     pub formatted: Vec<String>,
-    /// When it was last changed, RFC 3339.
+    /// Time of the last change, RFC 3339.
     pub updated_at: String,
 }
 

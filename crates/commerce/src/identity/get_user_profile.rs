@@ -17,7 +17,7 @@ pub(super) struct UserProfile {
     user_id: String,
     #[serde(flatten)]
     profile: Profile,
-    /// Of the default address.
+    /// Destination of the default address.
     #[serde(skip_serializing_if = "Option::is_none")]
     default_destination: Option<Destination>,
 }

@@ -13,19 +13,19 @@ const ID: &str = "profile";
 /// Profile of a user, from the last call that stored something. Values that were never sent are missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Profile {
-    /// BCP 47.
+    /// Language, BCP 47.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locale: Option<String>,
-    /// ISO 4217.
+    /// Currency, ISO 4217.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// IANA.
+    /// Time zone, an IANA name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// Default address.
+    /// Id of the default address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_address_id: Option<String>,
-    /// When it was made, RFC 3339.
+    /// Creation time, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
 }

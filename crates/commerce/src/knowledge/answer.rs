@@ -11,38 +11,38 @@ use super::citation::Citation;
 pub struct SearchAnswer {
     /// Corpus that was searched.
     pub corpus: CorpusUsed,
-    /// Best first.
+    /// Hits, best first.
     pub hits: Vec<Hit>,
 }
 
-/// Which texts an answer is from.
+/// The documents that an answer is from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct CorpusUsed {
-    /// Its name.
+    /// Name of the corpus.
     pub name: String,
-    /// Its version: one changed byte of one document is another one.
+    /// Version of the corpus; a change of one byte in a document changes it.
     pub version: Digest,
 }
 
-/// A part of a document that answers.
+/// A part of a document that matches the search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Hit {
-    /// `knowledge.get_chunk` reads all of it by this.
+    /// Id of the part; `knowledge.get_chunk` returns the whole part.
     pub chunk_id: String,
-    /// The document.
+    /// Id of the document.
     pub document_id: String,
     /// Title.
     pub title: String,
-    /// The heading that the part stands under.
+    /// Heading above the part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heading: Option<String>,
-    /// Its language.
+    /// Language of the document.
     pub language: String,
-    /// The words that were found and what stands around them, as they are written.
+    /// Excerpt around the words that matched.
     pub snippet: String,
-    /// Score in thousandths; only for comparing hits of one answer.
+    /// Score in thousandths. Compare only hits of one answer.
     pub score: u32,
-    /// Citation.
+    /// Citation of the part.
     pub citation: Citation,
 }
 
@@ -51,29 +51,29 @@ pub struct Hit {
 pub struct ChunkAnswer {
     /// Corpus that was read.
     pub corpus: CorpusUsed,
-    /// Its name.
+    /// Id of the part.
     pub chunk_id: String,
-    /// The document.
+    /// Id of the document.
     pub document_id: String,
     /// Title.
     pub title: String,
-    /// The heading that the part stands under.
+    /// Heading above the part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heading: Option<String>,
-    /// Its language.
+    /// Language of the document.
     pub language: String,
-    /// The day that the document was written or checked.
+    /// Date on which the document was written or checked.
     pub date: String,
-    /// Source.
+    /// Source of the document.
     pub source: String,
-    /// The part, as it is written.
+    /// Text of the part.
     pub text: String,
-    /// Citation.
+    /// Citation of the part.
     pub citation: Citation,
-    /// The part before it.
+    /// Id of the previous part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_chunk_id: Option<String>,
-    /// The part after it.
+    /// Id of the next part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_chunk_id: Option<String>,
 }

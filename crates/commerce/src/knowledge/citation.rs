@@ -4,14 +4,14 @@ use countersign::contract::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A part of a document. Every reader of the file can check it: [`verify`].
+/// Place of a part in a document. A reader who has the file can check it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Citation {
     /// SHA-256 of the whole file.
     pub document_digest: Digest,
-    /// The first byte of the part.
+    /// First byte of the part.
     pub start: usize,
-    /// The byte after its last one.
+    /// First byte after the part.
     pub end: usize,
     /// SHA-256 of the part.
     pub chunk_digest: Digest,

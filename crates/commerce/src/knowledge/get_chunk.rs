@@ -19,10 +19,10 @@ pub(super) struct GetChunk;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetChunkArgs {
-    /// From `knowledge.search`.
+    /// `chunk_id` from `knowledge.search`.
     #[arg(example = "batteries.en#2", min_length = 1, max_length = 128)]
     chunk_id: String,
-    /// `citation.document_digest` of the search; a document that has changed since is refused.
+    /// `citation.document_digest` of the search. The call is refused if the document has changed since.
     #[arg(pattern = "^sha256:[0-9a-f]{64}$")]
     expected_document_digest: Option<String>,
 }

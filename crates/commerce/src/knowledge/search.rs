@@ -20,17 +20,17 @@ pub(super) struct Search;
 /// Arguments.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct SearchArgs {
-    /// Words or a question, in Chinese or English.
+    /// Search words or a question, in Chinese or English.
     #[arg(
         example = "can I send a power bank by post",
         min_length = 1,
         max_length = 500
     )]
     query: String,
-    /// Only texts in this language, such as en or zh.
+    /// Language of the results, such as en or zh.
     #[arg(example = "zh", min_length = 2, max_length = 35)]
     language: Option<String>,
-    /// Maximum number.
+    /// Maximum number of hits.
     #[arg(default = 5, min = 1, max = 20, harmless)]
     limit: u32,
 }

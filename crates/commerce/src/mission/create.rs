@@ -30,7 +30,7 @@ pub(super) struct CreateArgs {
     /// Destination country: two letters, ISO 3166-1.
     #[arg(example = "DE")]
     destination_country: Option<Country>,
-    /// Until when it is needed: date and time with offset, such as 2027-01-31T12:00:00Z.
+    /// Deadline: date and time with offset, such as 2027-01-31T12:00:00Z.
     #[arg(example = "2027-01-31T12:00:00Z")]
     deadline: Option<Timestamp>,
 }

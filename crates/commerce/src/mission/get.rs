@@ -21,19 +21,19 @@ pub(super) struct Get;
 /// Arguments of `mission.get`.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct GetArgs {
-    /// Which one; where it is left out, all of a status are listed.
+    /// Id of a mission. Without it, all missions with the given status are listed.
     #[arg(example = "mis_0123456789abcdef")]
     mission_id: Option<Id>,
-    /// Those of this status, where no mission is named: open, unless said otherwise.
+    /// Status to list if there is no `mission_id`. The default is `open`.
     status: Option<Status>,
 }
 
 /// Missions of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct MissionList {
-    /// Those that were changed last come first.
+    /// The missions, the last changed one first.
     pub missions: Vec<Mission>,
-    /// True if there are more than are listed.
+    /// True if there are more missions than listed.
     pub is_cut: bool,
 }
 

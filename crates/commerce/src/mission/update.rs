@@ -18,16 +18,16 @@ pub(super) struct Update;
 /// Arguments of `mission.update`. A member that is left out stays unchanged.
 #[derive(Deserialize, ToolArgs)]
 pub(super) struct UpdateArgs {
-    /// From `mission.create`.
+    /// `mission_id` from `mission.create`.
     #[arg(example = "mis_0123456789abcdef")]
     mission_id: Id,
-    /// The version that you have read.
+    /// The `version` as last read.
     #[arg(min = 1)]
     expected_version: u32,
     /// New goal.
     #[arg(min_length = 1, max_length = 2000, sensitive = "personal")]
     goal: Option<String>,
-    /// Maximum cost.
+    /// New maximum cost, everything included.
     budget: Option<BudgetArgs>,
     /// Further conditions; they replace the earlier ones.
     #[arg(max_items = 20, max_length = 300, sensitive = "personal")]
@@ -35,13 +35,13 @@ pub(super) struct UpdateArgs {
     /// Destination country: two letters, ISO 3166-1.
     #[arg(example = "DE")]
     destination_country: Option<Country>,
-    /// Until when it is needed: date and time with offset, such as 2027-01-31T12:00:00Z.
+    /// New deadline: date and time with offset, such as 2027-01-31T12:00:00Z.
     deadline: Option<Timestamp>,
-    /// Open and paused can change into each other; done and cancelled are the end.
+    /// New status. `open` and `paused` can change into each other; `done` and `cancelled` are final.
     status: Option<Status>,
-    /// The cart that is being filled for it.
+    /// Id of the cart for this mission.
     cart_id: Option<Id>,
-    /// The draft order that came out of it.
+    /// Id of the draft order that was made for this mission.
     draft_order_id: Option<Id>,
     /// Note, in one or two sentences.
     #[arg(min_length = 1, max_length = 500, sensitive = "personal")]

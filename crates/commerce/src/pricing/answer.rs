@@ -7,63 +7,63 @@ use serde::{Deserialize, Serialize};
 use crate::fx::RateUsed;
 use crate::money::Money;
 
-/// Prices of a basket, in one currency, for as long as the reply's window.
+/// Prices of a basket in one currency. They are valid until `expires_at`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Quote {
-    /// Its own name, for people.
+    /// Id of the quote, for people.
     pub quote_id: String,
-    /// The cart that it counts for, where one was named.
+    /// Id of the cart that the quote is valid for, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cart_id: Option<String>,
     /// Digest of the priced items. Answers about other items do not match it.
     pub basket: Digest,
-    /// In this currency.
+    /// Currency of all amounts.
     pub currency: String,
-    /// By stock keeping unit.
+    /// Price by item.
     pub lines: Vec<QuoteLine>,
-    /// All lines together.
+    /// Sum of all lines.
     pub subtotal: Money,
-    /// The rates that were used, each once.
+    /// Exchange rates that were used, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateUsed>,
-    /// Until when it holds, RFC 3339.
+    /// Expiry, RFC 3339.
     pub expires_at: String,
 }
 
-/// The price of one thing.
+/// Price of one item.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct QuoteLine {
     /// Stock keeping unit.
     pub sku: String,
-    /// Its offer.
+    /// Id of the offer.
     pub offer_id: String,
     /// Title, in the language of the call.
     pub title: String,
     /// Quantity.
     pub quantity: u32,
-    /// Price of one where it is sold, without promotions.
+    /// List price of one, in the seller's currency, without promotions.
     pub list_price: Money,
     /// Price of one in this quote.
     pub unit_price: Money,
-    /// Price of all: `unit_price` times the quantity.
+    /// Price of the whole quantity: `unit_price` times `quantity`.
     pub line_total: Money,
     /// Discount on one, by a promotion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discount: Option<Money>,
-    /// The promotion that made it so.
+    /// Promotion that the price includes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promotion: Option<PromotionApplied>,
 }
 
-/// A promotion that a price rests on.
+/// A promotion that a price includes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct PromotionApplied {
-    /// Its name in the rule set `prices`.
+    /// Id of the promotion in the rule set `prices`.
     pub promotion_id: String,
-    /// Its name for people, in the language of the call.
+    /// Name for people, in the language of the call.
     pub name: String,
-    /// As a decimal, such as `22.5`.
+    /// Discount in percent, a decimal such as `22.5`.
     pub percent_off: String,
-    /// When it ends, RFC 3339.
+    /// End of the promotion, RFC 3339.
     pub until: String,
 }

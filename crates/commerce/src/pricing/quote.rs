@@ -25,10 +25,10 @@ pub(super) struct QuoteArgs {
     /// Items to price. Duplicates are added up.
     #[arg(min_items = 1, max_items = 50, example = [{"sku": "SKU-0001-01", "quantity": 2}])]
     items: Vec<Item>,
-    /// Such as EUR; by default that of the request, else USD.
+    /// Currency, such as EUR; by default that of the request, else USD.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
-    /// The cart that the quote is for. It then counts for no other cart.
+    /// Id of the cart that the quote is for. It is then valid for that cart only.
     cart_id: Option<Id>,
 }
 

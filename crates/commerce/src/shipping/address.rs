@@ -32,7 +32,7 @@ pub(super) use validate_address::ValidateAddress;
 pub(crate) use validate_address::of;
 pub use validate_address::{Deliverability, Kind, ValidAddress};
 
-/// An address as it is sent and, in normal form, as it is answered and kept.
+/// A postal address. Answers and stored addresses have it in normal form.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 pub struct Address {
     /// Recipient.
@@ -44,11 +44,11 @@ pub struct Address {
     )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipient: Option<String>,
-    /// The company, where it goes to one.
+    /// Company, if the address is one of a company.
     #[arg(max_length = 100, sensitive = "personal")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub company: Option<String>,
-    /// Street and house number, and what else is below the city.
+    /// Street and house number, and other lines below the city.
     #[arg(
         alias = "street",
         alias = "address_lines",
@@ -59,7 +59,7 @@ pub struct Address {
     )]
     #[serde(default)]
     pub lines: Vec<String>,
-    /// District or suburb, where it is written apart.
+    /// District or suburb, if it is written separately.
     #[arg(alias = "suburb", max_length = 100, sensitive = "personal")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub district: Option<String>,
@@ -91,7 +91,7 @@ pub struct Address {
     )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postal_code: Option<String>,
-    /// Telephone of the receiver, which many carriers ask for.
+    /// Telephone number of the receiver. Many carriers require it.
     #[arg(max_length = 32, sensitive = "personal")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone: Option<String>,

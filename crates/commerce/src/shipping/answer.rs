@@ -9,38 +9,38 @@ use crate::fx::RateUsed;
 use crate::money::Money;
 use crate::tax::Incoterm;
 
-/// The ways that a basket can go to a destination.
+/// Ways to ship a basket to a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ShippingQuote {
-    /// The cart that it counts for, where one was named.
+    /// Id of the cart that the answer is valid for, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cart_id: Option<String>,
     /// Digest of the weighed items.
     pub basket: Digest,
     /// Destination.
     pub destination: Destination,
-    /// In this currency.
+    /// Currency of all amounts.
     pub currency: String,
-    /// The cheapest first.
+    /// Options, the cheapest first.
     pub options: Vec<ShippingOption>,
-    /// Options that are not available, and why.
+    /// Options that are not available, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<Excluded>,
-    /// The rates that were used, each once.
+    /// Exchange rates that were used, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateUsed>,
-    /// Until when it holds, RFC 3339.
+    /// Expiry, RFC 3339.
     pub expires_at: String,
 }
 
-/// One way to send everything.
+/// One way to ship all items.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ShippingOption {
-    /// Its name, the same whenever the same service is offered.
+    /// Id of the option; it stays the same in later answers.
     pub option_id: String,
     /// Carrier.
     pub carrier: String,
-    /// Which of its services.
+    /// Service of the carrier.
     pub service: String,
     /// Price.
     pub price: Money,
@@ -48,7 +48,7 @@ pub struct ShippingOption {
     pub sla: Sla,
     /// Chargeable weight in grams: the larger of actual and volumetric weight of each parcel.
     pub chargeable_weight_g: u32,
-    /// On the scales.
+    /// Actual weight in grams.
     pub actual_weight_g: u32,
     /// Volumetric weight in grams; 0 if the carrier uses only the actual weight.
     pub volumetric_weight_g: u32,
@@ -56,79 +56,79 @@ pub struct ShippingOption {
     pub tracked: bool,
     /// Ways to pay duties: `DDP`, `DAP`.
     pub incoterms: Vec<Incoterm>,
-    /// One for each place that things are sent from, with the steps of its price.
+    /// Parcels, one for each place that items ship from, with the steps of the price.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parcels: Vec<Parcel>,
-    /// Limits of the route, for people.
+    /// Limits of the route, in words for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restrictions: Vec<String>,
 }
 
-/// A parcel and how its price came about, in the currency of the tariff.
+/// A parcel and the steps of its price, in the currency of the tariff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Parcel {
-    /// Id of the sender.
+    /// Id of the seller.
     pub merchant_id: String,
-    /// From which country.
+    /// Country that it ships from.
     pub ships_from: String,
-    /// The zone of the way.
+    /// Zone of the carrier's tariff.
     pub zone: String,
-    /// On the scales.
+    /// Actual weight in grams.
     pub actual_weight_g: u32,
     /// Volumetric weight in grams.
     pub volumetric_weight_g: u32,
-    /// The larger of both.
+    /// Chargeable weight in grams: the larger of both.
     pub chargeable_weight_g: u32,
-    /// The price of the bracket.
+    /// Freight: the price of the weight bracket.
     pub freight: Money,
-    /// For a remote area.
+    /// Surcharge for a remote area.
     pub remote: Money,
-    /// For goods that need special handling.
+    /// Surcharge for items that need special handling.
     pub handling: Money,
-    /// A share of freight and remote area.
+    /// Fuel surcharge: a share of freight and remote area surcharge.
     pub fuel: Money,
-    /// All of them together.
+    /// Sum of all parts.
     pub price: Money,
 }
 
 /// Delivery time, in working days.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Sla {
-    /// At least.
+    /// Minimum number of days.
     pub days_min: u32,
-    /// At most.
+    /// Maximum number of days.
     pub days_max: u32,
     /// True if the carrier guarantees it.
     pub guaranteed: bool,
 }
 
-/// A service that cannot be had.
+/// A service that is not available.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Excluded {
     /// Id of the option.
     pub option_id: String,
-    /// Why, for people.
+    /// Reason in words for people.
     pub reason: String,
-    /// Why, for programs.
+    /// Reason as a code.
     pub cause: Cause,
-    /// Which rule about goods, where it is one.
+    /// Id of the goods rule, if a rule is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Because of these things.
+    /// SKUs of the items that cause it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skus: Vec<String>,
 }
 
-/// Why a service cannot be had.
+/// Reason why a service is not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// It does not run between these places.
+    /// The service does not run between these places.
     Route,
-    /// It does not go to this postal code.
+    /// The service does not deliver to this postal code.
     RemoteArea,
-    /// Something is too heavy or too large.
+    /// A parcel is too heavy or too large.
     Limit,
-    /// It does not take such goods.
+    /// The service does not accept such items.
     Goods,
 }

@@ -25,10 +25,10 @@ pub(super) struct QuoteOptionsArgs {
     items: Vec<Item>,
     /// Destination. With a postal code, remote areas are recognized.
     destination: Destination,
-    /// Such as EUR; by default that of the request.
+    /// Currency, such as EUR; by default that of the request.
     #[arg(example = "EUR")]
     currency: Option<CurrencyCode>,
-    /// The cart that the answer is for; it then counts for no other.
+    /// Id of the cart that the answer is for. It is then valid for that cart only.
     cart_id: Option<Id>,
 }
 

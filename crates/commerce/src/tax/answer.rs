@@ -12,22 +12,22 @@ use crate::money::Money;
 /// Duties, taxes and fees of a basket at its destination.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct TaxEstimate {
-    /// The cart that it counts for, where one was named.
+    /// Id of the cart that the estimate is valid for, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cart_id: Option<String>,
     /// Digest of the estimated items.
     pub basket: Digest,
     /// Destination.
     pub destination: Destination,
-    /// Payer of the duties.
+    /// Payer of duties and taxes.
     pub incoterm: Incoterm,
-    /// In this currency.
+    /// Currency of all amounts.
     pub currency: String,
-    /// The value of the goods that it was computed from.
+    /// Value of the items that was used.
     pub goods_value: Money,
-    /// The cost of shipping that it was computed from.
+    /// Shipping cost that was used.
     pub shipping_cost: Money,
-    /// The option that this cost is of, where shipping was named.
+    /// Id of the shipping option with this cost, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shipping_option_id: Option<String>,
     /// Customs duty.
@@ -36,26 +36,26 @@ pub struct TaxEstimate {
     pub tax: Money,
     /// Clearance fees of carriers and customs.
     pub fees: Money,
-    /// Duty, tax and fees together.
+    /// Sum of duty, tax and fees.
     pub total: Money,
-    /// The part of the total that the seller takes: all of it where the incoterm is DDP; where it is DAP, the
-    /// tax that is due at the sale, such as VAT on parcels of low value.
+    /// Part of the total that the seller collects. With DDP it is the whole total. With DAP it is the tax due at the sale, such as VAT on low-value
+    /// parcels.
     pub due_to_seller: Money,
-    /// The rest, which the buyer pays to the carrier.
+    /// Rest of the total, which the buyer pays to the carrier.
     pub due_on_delivery: Money,
-    /// By line of the basket.
+    /// Duty and tax by item.
     pub lines: Vec<TaxLine>,
-    /// The single fees.
+    /// Single fees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fee_lines: Vec<Fee>,
-    /// Method of computation: the [`Method`] of all lines, or `several` if they differ. Names do not change.
+    /// Method of computation: that of all lines, or `several` if they differ. Names do not change.
     pub method: String,
     /// Confidence of the estimate.
     pub confidence: Confidence,
-    /// Why it is no surer, and what the buyer should know.
+    /// Reasons why the estimate is not more certain, and notes for the buyer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The rates that were used, each once.
+    /// Exchange rates that were used, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateUsed>,
 }
@@ -65,7 +65,7 @@ pub struct TaxEstimate {
 pub struct TaxLine {
     /// Stock keeping unit.
     pub sku: String,
-    /// Harmonized System, six digits.
+    /// Customs code: Harmonized System, six digits.
     pub hs_code: String,
     /// Country of origin.
     pub origin: String,
@@ -73,23 +73,23 @@ pub struct TaxLine {
     pub ships_from: String,
     /// Method of computation of this line.
     pub method: Method,
-    /// Value of the goods.
+    /// Value of the items.
     pub goods_value: Money,
-    /// Their share of shipping, by value.
+    /// Share of the shipping cost, by value.
     pub shipping_share: Money,
-    /// Goods and their share of shipping, as far as the country counts it.
+    /// Customs value: items and shipping share, by the rules of the country.
     pub customs_value: Money,
-    /// As a decimal, such as `0.12`; `flat` where the duty is the same whatever the goods are worth.
+    /// Duty rate, a decimal such as `0.12`; `flat` if the duty does not depend on the value.
     pub duty_rate: String,
-    /// Of this line.
+    /// Duty of this line.
     pub duty: Money,
     /// Amount that the tax was computed on.
     pub tax_base: Money,
-    /// As a decimal.
+    /// Tax rate, a decimal such as `0.19`.
     pub tax_rate: String,
-    /// Of this line.
+    /// Tax of this line.
     pub tax: Money,
-    /// Which rules of the rule set made it so.
+    /// Ids of the rules that were applied.
     pub rules: Vec<String>,
 }
 
@@ -99,29 +99,29 @@ pub struct TaxLine {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Nothing crosses a border: the tax of the country on the price.
+    /// Domestic sale: tax of the country on the price.
     DomesticTaxOnPrice,
-    /// Nothing crosses a border of the customs union: the tax of the destination on the price.
+    /// Sale inside a customs union: tax of the destination on the price.
     IntraUnionTaxOnPrice,
-    /// Worth so little that nothing is taken.
+    /// Value below the exemption limit: no duty and no tax.
     BelowDeMinimis,
-    /// Worth so little that the seller takes the tax, and no duty is due.
+    /// Low value: no duty; the seller collects the tax.
     LowValueTaxAtSale,
-    /// Worth so little that duty is the same for everything; the seller takes the tax.
+    /// Low value: the same duty for all items; the seller collects the tax.
     LowValueFlatDuty,
-    /// Worth so little that only the tax is due, at the border.
+    /// Low value: no duty; the tax is paid at the border.
     LowValueTaxAtBorder,
-    /// No duty, and a part of the taxes: retail imports by electronic commerce.
+    /// Retail import by electronic commerce: no duty, reduced taxes.
     RetailImportReducedTax,
-    /// Duty on goods and shipping, tax on both with the duty.
+    /// Duty on items and shipping; tax on items, shipping and duty.
     ImportVatOnCifPlusDuty,
-    /// Duty on the goods alone, tax on goods, shipping and duty.
+    /// Duty on the items only; tax on items, shipping and duty.
     ImportVatOnFobDutyAndFreight,
-    /// Duty on the goods alone, tax on goods and duty.
+    /// Duty on the items only; tax on items and duty.
     ImportTaxOnFobPlusDuty,
-    /// Duty on the goods alone, and the sales tax of the region on the price.
+    /// Duty on the items only; sales tax of the region on the price.
     ImportDutyAndSalesTaxOnPrice,
-    /// No duty, and the sales tax of the region on the price.
+    /// No duty; sales tax of the region on the price.
     SalesTaxOnPrice,
 }
 
@@ -148,9 +148,9 @@ impl Method {
 /// A fee.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct Fee {
-    /// Which rule of the rule set.
+    /// Id of the rule.
     pub rule: String,
-    /// For people.
+    /// Name for people.
     pub name: String,
     /// Amount.
     pub amount: Money,
@@ -160,9 +160,9 @@ pub struct Fee {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize, ToolArgs)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Incoterm {
-    /// Delivered, duty paid: they are part of the total.
+    /// Delivered duty paid: duties and taxes are part of the total.
     Ddp,
-    /// Delivered at place: the buyer pays them to the carrier.
+    /// Delivered at place: the buyer pays duties and taxes to the carrier.
     Dap,
 }
 
@@ -188,10 +188,10 @@ impl Incoterm {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// Something had to be assumed.
+    /// Low: a fact had to be assumed.
     Low,
-    /// The rate of a chapter, not of the tariff line.
+    /// Medium: the rate of the chapter was used, not that of the tariff line.
     Medium,
-    /// All rates are those of the rule set.
+    /// High: all rates are from the rule set.
     High,
 }

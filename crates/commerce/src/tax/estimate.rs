@@ -42,9 +42,9 @@ pub struct EstimateArgs {
     /// `incoterms`.
     #[arg(default = "DDP")]
     pub(super) incoterm: Incoterm,
-    /// The cart that the estimate is for.
+    /// Id of the cart that the estimate is for.
     pub(super) cart_id: Option<Id>,
-    /// In which currency; that of the quote where one is given.
+    /// Currency of the estimate. With a quote, it is the currency of the quote.
     pub(super) currency: Option<CurrencyCode>,
 }
 

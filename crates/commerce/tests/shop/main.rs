@@ -12,6 +12,7 @@ mod cart;
 mod catalog;
 mod checkout;
 mod compliance;
+mod descriptions;
 mod evidence;
 mod examples;
 mod flow;

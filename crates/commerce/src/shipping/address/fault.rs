@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Something that was changed.
+/// A change that was made to the address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Change {
-    /// JSON pointer.
+    /// Changed member, as a JSON pointer.
     pub field: String,
     /// Code of the change, such as `REGION_NAME_TO_CODE`. Codes do not change.
     pub change: String,

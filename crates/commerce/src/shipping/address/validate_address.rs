@@ -23,7 +23,7 @@ pub(in crate::shipping) struct ValidateAddress;
 
 #[derive(Deserialize, ToolArgs)]
 pub(in crate::shipping) struct ValidateAddressArgs {
-    /// The address.
+    /// Address to check.
     #[arg(example = {"recipient": "Anna Example", "lines": ["Invalidenstraße 117"], "postal_code": "10115", "city": "Berlin", "country": "DE"})]
     address: Address,
 }
@@ -31,9 +31,9 @@ pub(in crate::shipping) struct ValidateAddressArgs {
 /// An address that can be printed on a label.
 #[derive(Clone, PartialEq, Serialize, JsonSchema, Deserialize)]
 pub struct ValidAddress {
-    /// In normal form.
+    /// The address in normal form.
     pub address: Address,
-    /// As it stands on a label, in the order of its country.
+    /// Lines of the address as on a label, in the order of its country.
     pub formatted: Vec<String>,
     /// Value for the `destination` of other tools.
     pub destination: Destination,
@@ -56,13 +56,13 @@ impl fmt::Debug for ValidAddress {
 /// Deliverability of an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 pub struct Deliverability {
-    /// `format`: how it is written was checked, not whether the house exists.
+    /// Always `format`: the form of the address was checked, not whether the house exists.
     pub checked: String,
     /// Kind of place.
     pub kind: Kind,
     /// True if a carrier delivers to the country.
     pub is_served: bool,
-    /// True if carriers call it a remote area; missing if it is not known.
+    /// True if carriers call it a remote area; missing if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_remote_area: Option<bool>,
     /// Notes for the buyer.
@@ -74,11 +74,11 @@ pub struct Deliverability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A house.
+    /// Street address.
     Street,
-    /// A box at a post office, where only the post goes.
+    /// Post office box; only postal services deliver there.
     PostOfficeBox,
-    /// Field post.
+    /// Military post.
     Military,
 }
 
