@@ -33,7 +33,7 @@ class Context:
     """The call. A parameter of this type gets it, and so does `current()`."""
     tool: str
     key: typing.Optional[str]               # the same for every attempt of one call; None for a read and a dry run
-    deadline: typing.Optional[dt.datetime]  # nobody waits after it
+    deadline: typing.Optional[dt.datetime]  # the answer is not used after it
     dry_run: bool                           # answer as if, change nothing
     request_id: typing.Optional[str]
     traceparent: typing.Optional[str]

@@ -140,16 +140,16 @@ impl Backend {
             Self::Memory(_) | Self::Postgres(_) => Vec::new(),
             Self::Sqlite(store) => {
                 let ended = match store.previous_run() {
-                    PreviousRun::None => (true, "there was none".to_owned()),
-                    PreviousRun::Closed => (true, "ended in order".to_owned()),
+                    PreviousRun::None => (true, "none".to_owned()),
+                    PreviousRun::Closed => (true, "clean".to_owned()),
                     PreviousRun::Lost { started_at } => {
                         let found = format!(
-                            "did not end in order (began {started_at}); records of plain reads may be missing"
+                            "not clean (that run began {started_at}): records of plain reads may be missing"
                         );
                         (false, found)
                     }
                 };
-                vec![("run before", ended.0, ended.1)]
+                vec![("last shutdown", ended.0, ended.1)]
             }
         }
     }

@@ -141,7 +141,7 @@ impl Door {
             tracing::warn!(
                 first,
                 own = about.pid,
-                "another server of this data folder answers commands, and goes on to do so: give each server a folder of its own (--data)"
+                "commands go to the server that was started first on this data folder; start this server with another folder: --data DIR"
             );
         } else {
             about.announce(&place.folder, self.secret.as_ref())?;

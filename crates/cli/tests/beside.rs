@@ -303,7 +303,7 @@ fn a_command_that_is_killed_holds_nothing_up() {
     installation.run(&["verify", "--all"]).ok();
     server.signal("-TERM");
     let seen = installation.run(&["doctor"]).ok();
-    assert!(seen.out.contains("ended in order"), "{seen:?}");
+    assert!(seen.out.contains("last shutdown  clean"), "{seen:?}");
 }
 
 /// Refuses with this, and does nothing.

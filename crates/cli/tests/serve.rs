@@ -332,7 +332,7 @@ fn a_crash_is_recorded_whatever_looks_first() {
     for words in [&["status"][..], &["calls"], &["doctor"], &["doctor"]] {
         let output = killed.run(words);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let is_told = words != ["doctor"] || said.contains("did not end in order");
+        let is_told = words != ["doctor"] || said.contains("not clean (that run began ");
         assert!(is_told, "{said}");
     }
     let folder = std::mem::replace(&mut killed.folder, tempfile::tempdir().expect("a folder"));
@@ -351,7 +351,7 @@ fn a_crash_is_recorded_whatever_looks_first() {
     running.child.wait().expect("it ends");
     let said = running.run(&["doctor"]);
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.contains("ended in order"), "{said}");
+    assert!(said.contains("last shutdown  clean"), "{said}");
 }
 
 /// A call that waits for its user names the page of the console where the user decides, over HTTP and to the model over MCP.

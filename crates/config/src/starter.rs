@@ -153,7 +153,7 @@ fn write_section(
 
 /// The policy, inline: tools that a rule names, and what an unlisted one gets.
 fn write_policy(answers: &Answers, text: &mut String) {
-    text.push_str("\n# Who may call what: docs/identity.md. Without [policy], every caller may call everything.\n");
+    text.push_str("\n# Which caller may call which tool: docs/policy.md. Without [policy], every caller may call everything.\n");
     if !answers.confirm_writes {
         text.push_str("# [policy]\n# revision = \"1\"\n# [[policy.tools]]\n# match = \"*\"\n");
         return;

@@ -186,7 +186,7 @@ fn of_verification(status: &Status) -> Vec<AttentionItem> {
         user_id: None,
         agent: None,
         tool: None,
-        settle: "`countersign verify --all` names what is wrong".to_owned(),
+        settle: "`countersign verify --all` lists the faults".to_owned(),
         page: "/evidence".to_owned(),
     });
     item.into_iter().collect()

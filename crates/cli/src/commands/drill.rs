@@ -28,7 +28,7 @@ pub(crate) struct Drill {
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 
-    /// Make every effect happen so often, to see that the checks can fail
+    /// Repeat every effect N times, to test that the checks fail
     #[arg(long, hide = true, default_value_t = 1)]
     times: usize,
 }

@@ -77,7 +77,7 @@ impl Name {
                 .hint("`countersign evidence list` lists the newest records"),
             Self::Call(name) => {
                 Failure::new(format!("no call or order has the id {:?}", name.as_str())).hint(
-                    "`countersign calls` lists the newest calls, and `countersign claims list --state in_doubt` those in doubt, which `countersign call-show` finds by request id; an order of an erased user is found by the id of its record only (ev_…)",
+                    "to find it: `countersign calls` (newest calls), `countersign claims list --state in_doubt` (calls in doubt). For an erased user, use a record id (ev_…)",
                 )
             }
         }

@@ -159,7 +159,7 @@ impl PlaceFlags {
             terminal.say(format_args!("warning: {}", visible(&mistake.to_string())))?;
         }
         terminal.say(if is_running {
-            "note: the running server has a configuration of its own, so the command goes on"
+            "note: the command continues: the running server uses its own configuration"
         } else {
             "note: the command does not need that part of the file, so it goes on"
         })?;

@@ -48,7 +48,7 @@ says! {
     look_export: "opened records, to read or to export them", "为查看或导出打开了记录";
     look_replay: "computed a call again", "重新计算了一次调用";
     shown: "What the person was shown", "向用户展示的内容";
-    question: "The question; that it was on a screen is not proved", "提出的问题；未证明其显示在屏幕上";
+    question: "The question (no proof that the user saw it on a screen)", "提出的问题；未证明其显示在屏幕上";
     irreversible: "Cannot be undone", "不可撤销";
     details: "All values", "全部数值";
     sealed: "The content is sealed.", "内容已密封。";
@@ -75,8 +75,8 @@ says! {
     erased: "The user was erased", "用户数据被删除";
     config: "The operator changed something", "运营方做了变更";
     intent: "{tool} was about to change something elsewhere", "{tool} 即将在别处产生变更";
-    resolved: "An operator said what became of {tool}", "运营方说明了 {tool} 的结果";
-    checkpoint: "A process took the log over", "一个进程接管了日志";
+    resolved: "An operator settled the call of {tool}", "运营方说明了 {tool} 的结果";
+    checkpoint: "Another server process started to sign the log", "另一个服务器进程开始签署日志";
     the_user: "the user", "用户本人";
     the_user_named: "the user {}", "用户 {}";
     a_person: "the person {}", "人员 {}";

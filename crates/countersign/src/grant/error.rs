@@ -112,7 +112,7 @@ impl fmt::Display for Rule {
                 "it has to be a JSON pointer to a parameter that every tool has; without one every tool has to declare terms"
             }
             Self::Parent => {
-                "it has to be a grant in force of the same user, derived at most 7 times"
+                "it has to be an active grant of the same user, at most 7 levels deep"
             }
             Self::NoLanguage => {
                 "conditions cannot be read here"

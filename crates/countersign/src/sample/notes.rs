@@ -30,7 +30,7 @@ pub struct AddNoteArgs {
 /// A note that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Note {
-    /// Its name among the notes of the user.
+    /// Id of the note, unique for the user.
     pub id: String,
     /// Text of the note.
     pub text: String,

@@ -34,7 +34,7 @@ pub struct VatAnswer {
     pub rate_bp: u64,
     /// The tax in cents, half a cent rounded up.
     pub vat_cents: u64,
-    /// Both together.
+    /// Sum of net amount and tax.
     pub gross_cents: u64,
 }
 

@@ -150,12 +150,12 @@ impl Sequencer {
             Disposal::Stopped(passage) if !self.has_jumped => {
                 self.has_jumped = true;
                 tracing::error!(
-                    "{passage}; nothing is removed until they agree, or `countersign store trust-clock` says that the clock is right"
+                    "{passage}; expired data is not deleted until they agree, or until `countersign store trust-clock` accepts the clock"
                 );
             }
             Disposal::Done(_) if self.has_jumped => {
                 self.has_jumped = false;
-                tracing::info!("the clock is believed; what is past its time is removed again");
+                tracing::info!("the store clock is accepted again; deletion of expired data resumes");
             }
             Disposal::Stopped(_) | Disposal::Done(_) => {}
         }

@@ -215,8 +215,8 @@ async fn two_approvers_are_two_people() {
             json!(["pending", null])
         );
         assert_eq!(confirmed.confirmed.unwrap().by, first.actor);
-        let details = json!({"approvers": {"given": 1, "needed": 2}, "hint": "let a second, different approver confirm (the user, or \
-            somebody with the scope approvals:answer), then send the same call again"});
+        let details = json!({"approvers": {"given": 1, "needed": 2}, "hint": "a second approver has to confirm: the user, or \
+            another approver with the scope approvals:answer; then send the same call again"});
         check_error(&ask(&world, "ann").await, NEEDS, &details);
         let answered = approvals.approve("ap_1", &second, None).await;
         assert_eq!(answered.is_ok(), is_enough, "{first:?} {second:?}");

@@ -46,7 +46,7 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
         .passage
         .is_some_and(|passage| passage.jump().is_some())
     {
-        let note = "note: the clock has jumped, so nothing that is past its time is removed";
+        let note = "note: the clock has jumped, so expired data is not deleted";
         lines.push(note.to_owned());
     }
     answer::text(lines.join("\n") + "\n")

@@ -97,5 +97,5 @@ impl PolicyError {
     }
 }
 
-const DOUBLED: &str = "give this table or member once; each entry of a list has double brackets, such as [[limits.user]]";
-const HINT: &str = "docs/identity.md shows every section with its members; docs/examples/policy.toml is a whole one";
+const DOUBLED: &str = "this table or member appears twice: keep one, or write a list with double brackets: [[limits.user]]";
+const HINT: &str = "see docs/policy.md; docs/configuration.md lists every section and member; docs/examples/policy.toml is a full example";

@@ -92,7 +92,7 @@ async fn a_condition_that_cannot_be_decided_refuses_the_call() {
     {
       "code": "FORBIDDEN",
       "details": {
-        "hint": "a limit of the policy cannot be decided for this call: its condition looks at something that the call lacks or that has another form",
+        "hint": "the condition of a rate limit cannot be evaluated: the call lacks a value that it needs, or the value has another type",
         "limit": "tool",
         "retryable": false
       },
@@ -106,7 +106,7 @@ async fn a_condition_that_cannot_be_decided_refuses_the_call() {
       "code": "FORBIDDEN",
       "details": {
         "budget": "large",
-        "hint": "the policy cannot decide whether this call counts against the budget large: its condition looks at something that the call lacks or that has another form",
+        "hint": "the condition of the budget large cannot be evaluated: the call lacks a value that it needs, or the value has another type",
         "limit": "budget",
         "retryable": false
       },

@@ -52,7 +52,7 @@ fn what_looks_like_a_mistake_is_told() {
     "#);
     assert_snapshot!(check("[[tools]]\nmatch = \"notes.*\"\nscopes = [\"a\"]\n[[tools]]\nmatch = \"note.*\"\nscopes = [\"b\", \"a\"]"), @r#"
     3 of 4
-    no caller can call tools that no [[tools]] entry matches: memory.search
+    these tools match no [[tools]] entry, so every call of them is denied: memory.search
     the [[tools]] entry "note.*" matches no tool
     no tool needs the scope "b"
     "#);

@@ -93,7 +93,7 @@ pub enum Failure {
         limit_ms: u128,
     },
     /// Other transactions changed the same row on every retry. Usually many callers write the same document at once.
-    #[error("{what} was changed by others {tries} times in a row")]
+    #[error("{what} was changed by other transactions during all {tries} attempts; try again")]
     Contended {
         /// Name of what was changed.
         what: &'static str,

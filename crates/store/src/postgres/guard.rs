@@ -50,7 +50,7 @@ pub enum Unfit {
         known: i64,
     },
     /// The server is behind. Usually it is an old primary that was overtaken by a standby.
-    #[error("the server is on timeline {found}, and {known} was seen before: it was overtaken")]
+    #[error("PostgreSQL is an old primary: its timeline is {found}, but {known} was seen before. Connect to the current primary")]
     Overtaken {
         /// Its timeline.
         found: i64,

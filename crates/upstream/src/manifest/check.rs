@@ -86,7 +86,7 @@ pub(super) fn manifest(manifest: &Manifest, is_built_in: &dyn Fn(&str) -> bool) 
         let is_plain = |other: &Upstream| other.kind == UpstreamKind::Mcp && !other.prefix;
         let first = manifest.upstream.iter().position(is_plain);
         if let Some(first) = first.filter(|first| !upstream.prefix && *first < at) {
-            let message = format!("upstream[{first}] goes without a prefix already");
+            let message = format!("only one MCP server may set prefix = false, and upstream[{first}] already does");
             place.key("prefix").complain(message);
         }
         service::check(upstream, &mut place);

@@ -23,7 +23,7 @@ countersign_contract::messages! {
         Redirected { upstream } => "the upstream {upstream} answered with a redirect to another address, which is not followed",
         Lost { upstream } => "the connection to the upstream {upstream} was lost before its answer was complete",
         Late { upstream } => "the upstream {upstream} did not answer in time",
-        SameWithKey => "it may have happened. Send the same call again, with the same idempotency key if it has one: it does not run twice, and is answered with the outcome once that is known",
+        SameWithKey => "the effect may have happened. Send the same call again with the same idempotency key (if any): it does not run twice, and returns the outcome when it is known",
         SameLater => "send the same call again later",
         OperatorMends => "no argument helps: the operator has to correct the configuration of the upstream",
 

@@ -16,7 +16,7 @@ use crate::terminal::Terminal;
 
 /// Show the public key of the log
 ///
-/// Give it to those who verify evidence, on another way than the evidence.
+/// Send it to verifiers through another channel than the evidence.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(after_long_help = "\
 Examples:

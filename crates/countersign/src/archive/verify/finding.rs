@@ -123,7 +123,7 @@ pub enum Fault {
     #[error("its leaf isn't a record: {0}")]
     LeafNotARecord(LeafError),
     /// The leaf, or its hash in the tree, was changed. Usually the row was edited in the database.
-    #[error("its leaf has another hash than the tree keeps")]
+    #[error("the hash of its leaf differs from the hash in the tree")]
     HashDiffers,
     /// A tile is missing, or cut short. Usually rows were deleted from the database.
     #[error("tile {level}/{index} is missing or cut short")]
@@ -177,13 +177,13 @@ pub enum Fault {
     #[error("its key is settled, and the claim says otherwise")]
     ClaimDiffers,
     /// What the act has done is not so any more. Usually an old row was put back.
-    #[error("what it has done to the {what} is undone")]
+    #[error("the {what} no longer has the state that this record wrote")]
     Undone {
         /// Name of the kind of thing.
         what: &'static str,
     },
     /// A hold was placed and never lifted, and is not there. Usually it was deleted from the store.
-    #[error("the hold that it places is gone, and was not lifted")]
+    #[error("the hold that this record placed is missing, and no record releases it")]
     HoldMissing,
     /// A document that its call wrote is older than the record says. Usually an old row was put back.
     #[error("a document that it wrote is there in an older version")]

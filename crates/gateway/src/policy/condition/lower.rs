@@ -226,7 +226,7 @@ impl Lowering<'_> {
                 | Ast::Map(_)
                 | Ast::Select(_)
                 | Ast::Struct(_) => {
-                    let message = "a member is taken of args, principal, session, call, tool or an item of a list only";
+                    let message = "members exist only on args, principal, session, call, tool and list items";
                     return Err(Wrong::at(at, message));
                 }
             }

@@ -175,7 +175,7 @@ async fn a_user_is_told_where_lists_are_narrowed() {
     let open = approvals.list(&user, &Wanted::default()).await.unwrap();
     let id = &open[0].id;
     let expected = format!(
-        "this form has no field to make /guests smaller: to leave something out, do not confirm here, but answer with `narrowed` at POST /v1/approvals/{id} or with `countersign approvals approve {id} --narrow POINTER=VALUE`"
+        "this form cannot reduce /guests. To reduce them, do not confirm here; use `countersign approvals approve {id} --narrow POINTER=VALUE`, or POST /v1/approvals/{id} with `narrowed`"
     );
     let told = form["message"].as_str().unwrap().lines().last();
     assert_eq!(told, Some(expected.as_str()));

@@ -143,11 +143,11 @@ fn child(program: &str, upstream: &Upstream, place: &mut Checker<'_>) {
         ("ca_file", upstream.ca_file.is_some()),
     ];
     for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
-        let message = "a child is sent no HTTP; give it its credential through env";
+        let message = "a server started by `command` gets no HTTP headers; pass its credential with `env`";
         place.key(key).complain(message);
     }
     if upstream.discovery.auth.is_some() {
-        let message = "a child is sent no HTTP; give it its credential through env";
+        let message = "a server started by `command` gets no HTTP headers; pass its credential with `env`";
         place.key("discovery").key("auth").complain(message);
     }
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
