@@ -557,7 +557,7 @@ class Check:
 
 
 def report(verdict, findings, not_checked):
-    """What a program is told. A file that is not a bundle was not checked at all: it has no list of what was not."""
+    """The report for a program. A file that is not a bundle was not checked at all: it has no list of what was not."""
     findings = [{"code": code, "index": index} for code, index in findings]
     report = {"verdict": verdict, "valid": verdict == "valid", "findings": findings}
     return report if not_checked is None else {**report, "not_checked": not_checked}
@@ -604,7 +604,7 @@ def main():
     if bool(options.bundle) == bool(options.vectors):
         parser.error("give a bundle, or --vectors and a folder")
     if options.vectors:
-        import evidence_vectors  # Beside this file; nobody who checks a bundle needs it.
+        import evidence_vectors  # Beside this file; not needed to check a bundle.
 
         return evidence_vectors.run(options.vectors)
     try:

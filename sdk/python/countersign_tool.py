@@ -101,7 +101,7 @@ class Tool:
         return function(**{at: made.get(at, self.defaults[at]) if at in self.makers else ctx for at in takes})
 
 def _failure(own, error, request_id):
-    """The status and the body of an error. Only texts that were written for callers are told."""
+    """The status and the body of an error. Only texts that were written for callers are returned."""
     code = next((code for kind, code in (own.errors if own else {}).items() if isinstance(error, kind)), None)
     error = ToolError(code, str(error)) if code else error
     if isinstance(error, ToolError):
@@ -276,7 +276,7 @@ def serve(name, host="127.0.0.1", port=9000):
         return print(configuration(name, f"http://{host}:{port}") if is_asked else serve.__doc__ + "\n", end="")
     (variable, secret), loop = secret_of(name), asyncio.new_event_loop()
     if not secret and host not in ("127.0.0.1", "::1", "localhost"):
-        sys.exit(f"error: set {variable} before other machines can call; without it nobody is verified")
+        sys.exit(f"error: set {variable} before other machines can call; without it no caller is verified")
     loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(64))
     threading.Thread(target=loop.run_forever, daemon=True).start()
     class Handler(http.server.BaseHTTPRequestHandler):

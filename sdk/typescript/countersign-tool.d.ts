@@ -37,7 +37,7 @@ export interface Context {
     readonly tool: string;
     /** The same for every attempt of one call, another for every other call. Missing for a read and a dry run. */
     readonly key?: string;
-    /** Nobody waits after it; `signal` is aborted then, for instance for `fetch`. */
+    /** The answer is not used after it; `signal` is aborted then, for instance for `fetch`. */
     readonly deadline?: Date;
     readonly signal: AbortSignal;
     /** Answer as if, change nothing. */

@@ -239,7 +239,7 @@ function serve(upstream, { host = "127.0.0.1", port = Number(process.env["PORT"]
     }
     const { variable, secret } = secretOf(upstream);
     if (!secret && !["127.0.0.1", "::1", "localhost"].includes(host)) {
-        throw new Error(`set ${variable} before other machines can call; without it nobody is verified`);
+        throw new Error(`set ${variable} before other machines can call; without it no caller is verified`);
     }
     const server = (0, node_http_1.createServer)({ keepAliveTimeout: 60_000 }, tools(upstream));
     return server.listen(port, host, () => console.log(`${upstream}: http://${host}:${server.address().port}`));

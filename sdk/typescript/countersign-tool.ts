@@ -44,7 +44,7 @@ export interface Context {
   readonly tool: string;
   /** The same for every attempt of one call, another for every other call. Missing for a read and a dry run. */
   readonly key?: string;
-  /** Nobody waits after it; `signal` is aborted then, for instance for `fetch`. */
+  /** The answer is not used after it; `signal` is aborted then, for instance for `fetch`. */
   readonly deadline?: Date;
   readonly signal: AbortSignal;
   /** Answer as if, change nothing. */
@@ -292,7 +292,7 @@ export function serve(upstream: string, { host = "127.0.0.1", port = Number(proc
   }
   const { variable, secret } = secretOf(upstream);
   if (!secret && !["127.0.0.1", "::1", "localhost"].includes(host)) {
-    throw new Error(`set ${variable} before other machines can call; without it nobody is verified`);
+    throw new Error(`set ${variable} before other machines can call; without it no caller is verified`);
   }
   const server = createServer({ keepAliveTimeout: 60_000 }, tools(upstream));
   return server.listen(port, host, () => console.log(`${upstream}: http://${host}:${(server.address() as { port: number }).port}`));

@@ -16,7 +16,7 @@ const BENCHES: [&str; 7] = [
     "policy",
 ];
 
-/// Those that measure servers are programs; the others are benchmarks of cargo.
+/// Benchmarks of servers, which are programs; the others are benchmarks of cargo.
 const PROGRAMS: [&str; 4] = ["gateway", "upstream", "console", "policy"];
 
 /// The other programs, pinned: a figure beside another version would be another figure.

@@ -155,7 +155,7 @@ fn checksums(out: &Path, files: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// What a program says; an error if it fails.
+/// Returns the output of a program; an error if it fails.
 fn says(program: &str, args: &[&str]) -> Result<String> {
     let output = Command::new(program)
         .args(args)

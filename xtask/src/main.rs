@@ -124,7 +124,7 @@ struct Large<'a> {
     starts: &'a str,
     /// Lives of a server for each fault of its disk.
     disks: &'a str,
-    /// Of the changes of one column, one in so many is made.
+    /// Sampling of changes: one in N changes of a column is made.
     rows: &'a str,
     /// Seeds of the simulation.
     seeds: &'a str,

@@ -31,7 +31,7 @@ const SUITE: &str = "jsonschema==4.26.0";
 /// Folder in that distribution.
 const SUITE_FOLDER: &str = "jsonschema-4.26.0";
 
-/// What the tests need from others.
+/// Programs that the tests need.
 pub(crate) struct Outside {
     pub(crate) python: String,
     pub(crate) suite: String,

@@ -113,7 +113,7 @@ struct Finder<'f, 'r> {
     work: usize,
     /// Range in the raw text; set while a decoded text is searched.
     origin: Option<Span>,
-    /// How often a text may still be searched for entities.
+    /// Remaining searches of a text for entities.
     entities_left: usize,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Parameter<'t> {
     /// First byte of the content.
     pub(crate) start: usize,
     pub(crate) layout: Layout,
-    /// What the tag says about the type: true for a string, false for JSON.
+    /// Type according to the tag: true for a string, false for JSON.
     pub(crate) is_text: Option<bool>,
 }
 

@@ -18,11 +18,11 @@ use crate::place::{Place, store_failed};
 /// Timeout for reading all copies; they are read at the same time.
 const READ_MAX: Duration = Duration::from_secs(5);
 
-/// What to do about a log that does not continue a copy.
+/// Advice for a log that does not continue a copy.
 pub(crate) const CONTRADICTED: &str = "the data folder was put back, or a second copy of it was written to: start the folder that is newest; \
      if it is lost, `countersign store restore --accept-loss` begins a new log";
 
-/// What to do about a copy that cannot be read.
+/// Advice for a copy that cannot be read.
 pub(crate) const UNREAD: &str = "make the place of the copy readable, or take it out of log.copies";
 
 /// A copy that was read: the checkpoint of this log in it, or the reason why there is none.
@@ -41,7 +41,7 @@ pub(crate) struct Compared {
 pub(crate) enum Outcome {
     /// The log continues the copy, which has this number of records.
     Continued(u64),
-    /// There is no copy to compare with.
+    /// No copy exists to compare with.
     Unread(String),
     /// The log does not continue the copy.
     Contradicted(NotGrown),

@@ -8,7 +8,7 @@ use countersign_gateway::policy::Policy;
 use crate::config::secret;
 use crate::failure::Failure;
 
-/// What is wrong with the section, with the key of the setting; it is checked against the policy.
+/// Returns the fault of the section, with the key of the setting; it is checked against the policy.
 pub(crate) fn mistake(sign_in: &SignIn, policy: &Policy) -> Option<(&'static str, String)> {
     let (issuer, client_id) = match (&sign_in.issuer, sign_in.client_id.as_deref()) {
         (None, None) => {

@@ -8,7 +8,7 @@ use countersign::{ToolArgs, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// So many of one thing.
+/// An item and its quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToolArgs)]
 pub struct Item {
     /// SKU from `catalog.get_offer_variants`.

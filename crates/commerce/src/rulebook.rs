@@ -187,7 +187,7 @@ pub enum RulesError {
         /// The problem, with the line if it is known.
         problem: String,
     },
-    /// There is no rule set of this name. Usually the name of a folder is misspelt.
+    /// No rule set has this name. Usually the name of a folder is misspelt.
     #[error("there is no rule set {name:?}: there are {known}")]
     Unknown {
         /// The name of the folder.

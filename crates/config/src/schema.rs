@@ -72,7 +72,7 @@ pub struct Setting {
 /// The paths in a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathKind {
-    /// There is no path in the value.
+    /// The value has no path.
     None,
     /// The whole value is one.
     Plain,

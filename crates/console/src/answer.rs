@@ -84,7 +84,7 @@ pub(crate) fn see_other(to: &str) -> Response {
     response
 }
 
-/// Why a page is not shown. [`crate::session::layer`] makes the page of it.
+/// Reason why a page is not shown. [`crate::session::layer`] makes the page of it.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Stop {
     #[serde(skip)]
@@ -118,7 +118,7 @@ impl Stop {
         }
     }
 
-    /// There is no such page.
+    /// Answer for a page that does not exist.
     pub(crate) fn not_found(visit: &Visit) -> Self {
         Self::new(StatusCode::NOT_FOUND, "NOT_FOUND", visit.words.no_such_page)
     }

@@ -131,7 +131,7 @@ impl Teller<'_> {
         }
     }
 
-    /// What happened, how grave it is, and how it ended.
+    /// Describes the event, its severity and its outcome.
     fn happened(&self, record: &EvidenceRecord, tool: &str) -> (String, &'static str, String) {
         let says = self.says;
         let event = record.act.get("event").and_then(Value::as_str);
@@ -343,7 +343,7 @@ impl Teller<'_> {
     }
 }
 
-/// What was opened, by the id of its record.
+/// Opened content, by the id of its record.
 fn opened_by_id(bundle: Option<&Bundle>) -> BTreeMap<String, &Opened> {
     let records = bundle.into_iter().flat_map(|bundle| &bundle.records);
     let opened = records.filter_map(|bundled| {

@@ -102,13 +102,13 @@ pub enum Error {
         /// The user id that was given.
         user_id: String,
     },
-    /// There is no such record. Usually the id is mistyped, or belongs to another log.
+    /// No record has this id. Usually the id is mistyped, or belongs to another log.
     #[error("there is no record {id}")]
     NoRecord {
         /// Its name.
         id: SnapshotId,
     },
-    /// A record was changed in the store after it was written.
+    /// A record does not match the log. Usually it was changed in the store after it was written.
     #[error("the record {id} was tampered with: {what}")]
     Tampered {
         /// Its name.

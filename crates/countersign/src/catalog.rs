@@ -170,7 +170,7 @@ pub enum Error {
         /// The invalid pointer.
         pointer: String,
     },
-    /// There is no tool of this name. Usually it is misspelt, or its upstream is not configured.
+    /// No tool has this name. Usually it is misspelt, or its upstream is not configured.
     #[error("there is no tool {name:?}")]
     Unknown {
         /// The name that was asked for.

@@ -136,7 +136,7 @@ pub struct Answered {
     /// The session as the record names it, if the call names one: a digest under the user's key, because the name itself is
     /// the caller's text.
     pub session: Option<String>,
-    /// Who wrote the arguments.
+    /// Author of the arguments.
     pub writer: Writer,
     /// The binder's changes (B19).
     pub binding: BindSummary,

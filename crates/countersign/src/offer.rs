@@ -52,7 +52,7 @@ pub struct Request<'a> {
     pub params: Value,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refused {
     /// No server offers it.
@@ -110,7 +110,7 @@ pub struct DefinitionChange {
     pub after: Option<Value>,
 }
 
-/// What is known of an upstream without asking it.
+/// Facts about an upstream that are known without a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// The newest answer, or the reason for which there is none.
@@ -139,7 +139,7 @@ pub trait Offers: Send + Sync {
     /// Asks an upstream whether it is there, now and without a user's credential; `None` if there is none of this name.
     fn probe<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Option<Probe>>;
 
-    /// What is known of an upstream without asking it; `None` if nothing is, or if there is none of this name.
+    /// Returns the facts about an upstream that are known without a request; `None` if nothing is known, or if no upstream has this name.
     fn known(&self, upstream: &str) -> Option<Known>;
 
     /// Changes with each change of a list.

@@ -203,7 +203,7 @@ pub enum Verdict {
     NotPure,
     /// The tool did not run, or its answer has no canonical form: there is nothing to compare with.
     NothingToCompare,
-    /// There is no such tool any more.
+    /// The tool does not exist any more.
     NoSuchTool,
     /// The user was erased.
     Erased,
@@ -262,7 +262,7 @@ pub enum Error {
     /// The store failed. Usually the database cannot be reached, or the disk is full.
     #[error(transparent)]
     Store(#[from] ledger::Error),
-    /// There is no such record. Usually the id is mistyped, or belongs to another log.
+    /// No record has this id. Usually the id is mistyped, or belongs to another log.
     #[error("there is no record {id}")]
     NoSuchRecord {
         /// The id that was asked for.

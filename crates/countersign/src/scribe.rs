@@ -166,7 +166,7 @@ impl Draft {
 
     /// The bytes that it takes while it waits, about.
     pub fn bytes(&self) -> usize {
-        /// What a record has besides its texts.
+        /// Estimated size of a record without its texts, in bytes.
         const FRAME: usize = 2_048;
         let texts = match &self.0 {
             Form::Ready(entry) => entry.leaf.len() + entry.payload.as_ref().map_or(0, Vec::len),

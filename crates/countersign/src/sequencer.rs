@@ -137,7 +137,7 @@ pub enum Tick {
 pub struct Maintained {
     /// Counts of the claims' sweep.
     pub swept: Swept,
-    /// What was removed because its time was over.
+    /// Expired data that was removed.
     pub disposal: Disposal,
 }
 

@@ -18,7 +18,8 @@ pub enum FreshnessFault {
         /// Text in the claim.
         text: String,
     },
-    /// The claim contradicts itself: the answer was used after the end of its window.
+    /// The claim contradicts itself: the answer was used after the end of its window. Usually the record was forged, or made by a gateway that
+    /// does not check freshness.
     #[error("and used it at {at}, after {until}")]
     Expired {
         /// Time at which the call used the linked answer.

@@ -290,7 +290,7 @@ impl Policy {
         }
     }
 
-    /// What the entries without conditions would do to a call, as rules that are only observed.
+    /// Decisions about a call of entries without conditions, as rules in observe mode.
     fn observed(&self, principal: &Principal, tool: &ToolSpec) -> Arc<dyn Conditions> {
         let refusal = self.refusal(principal, tool);
         let refused = refusal.map(|(_, ground)| (self.entry_of(ground).1, Outcome::Deny));

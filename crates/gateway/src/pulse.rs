@@ -45,7 +45,7 @@ struct Counted {
 /// A kind of failure: its code, its tool and the tool's version.
 type Kind = (&'static str, Arc<str>, String);
 
-/// How often something failed, and since when.
+/// Number of failures, and the time of the first.
 #[derive(Debug, Clone, Copy)]
 struct Spell {
     count: u64,
@@ -63,11 +63,11 @@ pub struct Minute {
     pub minute: i64,
     /// Calls that were answered.
     pub calls: u64,
-    /// Those that were answered with an error.
+    /// Number of calls that ended with an error.
     pub errors: u64,
-    /// Those that were answered with a question to the user.
+    /// Number of calls that ended with a question to the user.
     pub questions: u64,
-    /// Those whose arguments had to be repaired.
+    /// Number of calls with repaired arguments.
     pub repaired: u64,
     /// Half of them took at most so long, waiting for a person left out.
     pub p50_us: u64,
@@ -109,7 +109,7 @@ pub struct ToolFigures {
     pub tool: String,
     /// Calls that were answered.
     pub calls: u64,
-    /// Those that were answered with an error.
+    /// Number of calls that ended with an error.
     pub errors: u64,
     /// Half of them took at most so long, waiting for a person left out.
     pub p50_us: u64,
@@ -186,7 +186,7 @@ impl Pulse {
         }
     }
 
-    /// Which calls belong together.
+    /// Groups of calls that belong together.
     pub(crate) fn strands(&self) -> &Strands {
         &self.strands
     }

@@ -84,7 +84,7 @@ impl Strands {
         (found, is_cut)
     }
 
-    /// Those of these sessions that have a known call.
+    /// Filters the sessions that have a known call.
     pub(crate) fn known(&self, strands: Vec<Strand>) -> Vec<Strand> {
         let calls = self.lock();
         let mut known: Vec<[u8; 16]> = calls.iter().map(|(strand, _)| strand.0).collect();

@@ -28,7 +28,7 @@ use crate::point::{End, Fate};
 use crate::tools::{self, Kind};
 use crate::worker::MASTER;
 
-/// What was done, and what must not be.
+/// Expected and forbidden effects of a run.
 #[derive(Debug, Default)]
 pub struct Clocks {
     /// Starts, each with a clock of its own.

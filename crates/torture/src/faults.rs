@@ -88,7 +88,7 @@ impl<'a> Home<'a> {
     }
 }
 
-/// How a round begins and ends, drawn from the dice.
+/// Beginning and end of a round, drawn from the dice.
 struct Draw {
     files: Files,
     every: u32,

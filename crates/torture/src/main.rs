@@ -69,7 +69,7 @@ enum Command {
     },
     /// Clocks that lie at every start and in between, on SQLite.
     Clocks {
-        /// How many starts.
+        /// Number of starts.
         #[arg(long, default_value_t = 300)]
         starts: u32,
         /// Repeats a run.
@@ -93,7 +93,7 @@ enum Command {
     },
     /// Rows of a SQLite store that are put back, deleted and changed with SQL.
     Rows {
-        /// Of the changes of one column, one in so many is made.
+        /// Sampling of changes: one in N changes of a column is made.
         #[arg(long, default_value_t = 1)]
         one_in: usize,
         /// The server's program; the one beside this program where it is left out.

@@ -23,7 +23,7 @@ struct Preset {
 }
 
 impl Presets {
-    /// Those of an entry's arguments: whole arguments first, because members are set inside them.
+    /// Presets of an entry's arguments: whole arguments first, because members are set inside them.
     pub(crate) fn of(arguments: &BTreeMap<String, ArgumentEntry>) -> Self {
         let hidden = arguments.iter().filter(|(_, own)| own.is_hidden());
         let presets = hidden.map(|(key, own)| Preset {

@@ -37,7 +37,7 @@ impl Upstreams {
         })
     }
 
-    /// What is known of one without asking it: the last list of an MCP server, and that a service could not be reached.
+    /// Returns the facts about an upstream that are known without a request: the last list of an MCP server, and that a service could not be reached.
     pub(crate) fn known_of(&self, name: &str) -> Option<Known> {
         match (self.server(name), self.service(name)) {
             (Some(server), _) => Some(Known {

@@ -26,7 +26,7 @@ const CALL_NAMES: Names = Names::new(&[
     "call",
 ]);
 
-/// How deep a call is looked for in its wrappers.
+/// Maximum depth at which a call is searched in its wrappers.
 const CALL_DEPTH_MAX: usize = 4;
 
 /// Wrappers that hold a call and not its arguments.

@@ -78,7 +78,7 @@ pub(crate) struct Tag<'t> {
     pub(crate) kind: Kind,
     /// Name without its namespace.
     pub(crate) name: &'t str,
-    /// What stands behind the name: `=f` in `<function=f>`, ` name="f"` in `<invoke name="f">`.
+    /// Text behind the name: `=f` in `<function=f>`, ` name="f"` in `<invoke name="f">`.
     pub(crate) attributes: &'t str,
     /// True if the text ends inside the tag.
     pub(crate) cut: bool,

@@ -34,7 +34,7 @@ pub(crate) struct Calls {
     wanted: Wanted,
 }
 
-/// Which records are wanted.
+/// Filter of the records to list.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     /// Only calls of this user

@@ -47,7 +47,7 @@ pub(crate) struct CaseCommand {
     #[command(flatten)]
     whose: Whose,
 
-    /// Why the sealed content is opened; it is sealed in the record of the access
+    /// Reason for opening the sealed content; it is sealed in the record of the access
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
 

@@ -95,7 +95,7 @@ pub(crate) struct Resolve {
     #[arg(long, group = "outcome")]
     did_not_happen: bool,
 
-    /// How you know; sealed in the record
+    /// Reason for your answer; sealed in the record
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }

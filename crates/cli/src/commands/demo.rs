@@ -61,7 +61,7 @@ pub(crate) struct Demo {
     rules: RuleOptions,
 }
 
-/// How fast a demo goes.
+/// Speed of a demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Pace {
     /// As fast as possible

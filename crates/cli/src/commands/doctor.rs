@@ -49,7 +49,7 @@ struct Point {
     what: Cow<'static, str>,
     state: Standing,
     found: String,
-    /// What to do; `None` if there is nothing to do.
+    /// Recommended action; `None` if there is nothing to do.
     #[serde(rename = "do", default, skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }

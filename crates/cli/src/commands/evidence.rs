@@ -224,7 +224,7 @@ struct Later {
     #[serde(skip)]
     shown_kind: &'static str,
     tool: Option<String>,
-    /// What became of a question; `None` for a call.
+    /// Outcome of a question; `None` for a call.
     event: Option<String>,
     code: Option<&'static str>,
     evidence: SnapshotId,

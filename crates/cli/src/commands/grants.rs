@@ -48,7 +48,7 @@ struct Make {
     #[arg(long, value_name = "USER")]
     user: String,
 
-    /// Who gets it: agent:ID or system:ID
+    /// Actor that gets the grant: agent:ID or system:ID
     #[arg(long, value_name = "ACTOR", value_parser = actor)]
     to: Actor,
 

@@ -28,7 +28,7 @@ pub(crate) enum Name {
     Leaf(Digest),
 }
 
-/// Whose call a request id names.
+/// Owner of the call that a request id names.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Whose {
     /// User of the call; makes the search for an id that the caller chose faster

@@ -46,7 +46,7 @@ struct Check {
     source: Source,
 }
 
-/// Which policy is looked at.
+/// Policy to look at.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
     /// The policy file; without it, that of the configuration

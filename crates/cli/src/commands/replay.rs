@@ -59,7 +59,7 @@ pub(crate) struct Replay {
     rules: Option<PathBuf>,
 }
 
-/// What is done with recorded calls.
+/// Ways to replay recorded calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 enum Mode {
     /// Compare the stored record with its digests

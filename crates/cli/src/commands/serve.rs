@@ -354,7 +354,7 @@ fn sequencer_of(place: &Place, gateway: &Gateway) -> Result<Sequencer, Failure> 
     journal::sequencer(place, |builder| builder)
 }
 
-/// Those that the server sends to by itself.
+/// Receivers that the server contacts by itself.
 struct Others {
     /// Receivers of notifications.
     targets: Vec<Target>,

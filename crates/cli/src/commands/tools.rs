@@ -56,7 +56,7 @@ pub(crate) struct Tools {
     tokens: bool,
 }
 
-/// How tools are written.
+/// Format of the list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Table, or one tool with its parameters

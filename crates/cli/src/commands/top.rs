@@ -55,7 +55,7 @@ pub(super) struct Snapshot {
     pub(super) up_seconds: Option<i64>,
     /// Calls of the last 60 seconds.
     pub(super) calls_last_minute: u64,
-    /// Those of them that ended with an error.
+    /// Number of these calls that ended with an error.
     pub(super) errors_last_minute: u64,
     /// Calls that run now; `None` without a server.
     pub(super) running: Option<usize>,

@@ -209,7 +209,7 @@ pub(crate) fn binder_limits(binder: &Binder) -> Limits {
     }
 }
 
-/// For how long payloads are kept.
+/// Retention of payloads, by class.
 pub(crate) fn retention_plan(retention: &Retention) -> RetentionPlan {
     let Retention {
         short,

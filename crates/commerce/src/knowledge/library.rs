@@ -83,7 +83,7 @@ pub enum LibraryError {
         /// The id.
         id: String,
     },
-    /// There are no documents, or too many. Usually another folder was given.
+    /// The library has no documents, or too many. Usually another folder was given.
     #[error(
         "there are {count} documents; between 1 and {DOCUMENTS_MAX} are needed, each a file that ends in .md"
     )]

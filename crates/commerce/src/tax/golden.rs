@@ -107,7 +107,7 @@ fn check(example: &Example) {
     );
 }
 
-/// If parcels are known, each has its own shipping cost: goods of other parcels do not share it.
+/// Each known parcel has its own shipping cost: goods of other parcels do not share it.
 #[test]
 fn shipping_goes_by_parcel() {
     let rules: TaxRules = toml::from_str(NEW.0).unwrap();

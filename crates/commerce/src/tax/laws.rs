@@ -226,7 +226,7 @@ proptest! {
         }
     }
 
-    /// If the regime stays the same, a dearer item never costs less duty, tax or fees.
+    /// A dearer item never costs less duty, tax or fees, if the regime stays the same.
     #[test]
     fn more_value_is_never_less_duty(basket in baskets(), more in 1_i64..500_000) {
         // With several lines shipping moves between rates; that is another question.

@@ -16,7 +16,7 @@ pub(super) enum Note {
     PostFees,
     /// A courier charges a fee that is not in the rules.
     CourierFees,
-    /// There is an excise that is not in the rules.
+    /// An excise that is not in the rules is due.
     Excise,
     /// No region was named.
     RegionAssumed,

@@ -12,7 +12,7 @@ pub struct NamePattern(String);
 const PATTERN_BYTES_MAX: usize = 128;
 
 impl NamePattern {
-    /// As it is written.
+    /// Returns the pattern as it is written.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -17,7 +17,7 @@ const HIGHLIGHTS_MAX: usize = 12;
 /// Maximum number of sentences of one step: conditions, and what the buyer is to confirm.
 const SENTENCES_MAX: usize = 20;
 
-/// How deep amounts are looked for.
+/// Maximum depth at which amounts are searched.
 const DEPTH_MAX: usize = 3;
 
 /// Maximum length of a value that is shown, in characters.
@@ -26,7 +26,7 @@ const VALUE_CHARS_MAX: usize = 400;
 /// A name and a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
-    /// What it is.
+    /// Name of the amount.
     pub label: String,
     /// Its value.
     pub value: String,
@@ -247,7 +247,7 @@ fn items(value: &Value, is_minor: bool, depth: usize, lines: &mut Vec<Line>) {
     }
 }
 
-/// What people call a thing of a list.
+/// Name of a list's item for people.
 fn name_of(members: &Map<String, Value>) -> Option<String> {
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     let service = || Some(format!("{} {}", text("carrier")?, text("service")?));

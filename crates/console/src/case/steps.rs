@@ -184,12 +184,12 @@ pub(super) fn label(name: &str, language: Language) -> String {
     })
 }
 
-/// What a call of this tool is; `None` for tools of others.
+/// Title of a call of this tool; `None` for tools outside of the shop.
 pub(super) fn title(tool: &str, language: Language) -> Option<&'static str> {
     said(TOOLS, tool, language)
 }
 
-/// What a rule set is about; its own name if it isn't one of the shop's.
+/// Subject of a rule set; its own name if it isn't one of the shop's.
 pub(super) fn rule(name: &str, language: Language) -> String {
     said(RULES, name, language).map_or_else(|| name.to_owned(), str::to_owned)
 }

@@ -36,17 +36,17 @@ pub struct Material<'a> {
 /// A case, told step by step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Story {
-    /// What it is about, in one line.
+    /// Subject, in one line.
     pub title: String,
     /// The most important facts.
     pub facts: Vec<Line>,
-    /// What happened, oldest first.
+    /// Events, oldest first.
     pub steps: Vec<Step>,
     /// The rules that the answers depend on.
     pub rules: Vec<RuleLine>,
-    /// Who opened sealed content, oldest first.
+    /// Accesses to sealed content, oldest first.
     pub looks: Vec<Look>,
-    /// What the reader has to know about this text.
+    /// Notes that the reader needs to understand this text.
     pub notes: Vec<String>,
     /// True if content was opened.
     pub is_opened: bool,
@@ -67,23 +67,23 @@ pub struct Step {
     pub part: CasePart,
     /// `ok`, `warn` or `bad`.
     pub tone: &'static str,
-    /// What happened, in one sentence.
+    /// Event, in one sentence.
     pub title: String,
     /// The tool; empty if there is none.
     pub tool: String,
-    /// Who did it.
+    /// Actor of the event.
     pub by: String,
-    /// How it ended, where the title does not say it.
+    /// Outcome, if the title does not say it.
     pub outcome: String,
     /// The most important values.
     pub lines: Vec<Line>,
-    /// What a person was shown before they answered.
+    /// Question as it was shown to the person who answered.
     pub shown: Option<Question>,
     /// Everything else that was asked and answered.
     pub details: Vec<Line>,
     /// The rules of this step.
     pub rules: Vec<String>,
-    /// Whether it is proved.
+    /// State of the proof.
     pub proof: String,
     /// True if there is content that was not opened.
     pub is_sealed: bool,
@@ -102,9 +102,9 @@ pub struct Question {
     pub is_checked: bool,
     /// One line.
     pub title: String,
-    /// What is done, to whom, for how much.
+    /// Actions, with their targets and amounts.
     pub lines: Vec<Line>,
-    /// What cannot be undone.
+    /// Effects that cannot be undone.
     pub irreversible: Vec<String>,
 }
 
@@ -124,11 +124,11 @@ pub struct RuleLine {
 pub struct Look {
     /// The record of it.
     pub id: String,
-    /// When, for people.
+    /// Time, for people.
     pub moment: String,
-    /// Who.
+    /// Person or program that opened it.
     pub by: String,
-    /// What they did.
+    /// Access that was made.
     pub what: String,
 }
 

@@ -16,7 +16,7 @@ use super::{Material, file, tell};
 /// Number of lines of a step's details in a file; the bundle has all of them.
 const DETAILS_MAX: usize = 400;
 
-/// What to do with the files.
+/// Instructions for the files.
 const README: &str = include_str!("../../templates/case_readme.txt");
 
 /// Reasons why a ZIP could not be made.

@@ -84,7 +84,7 @@ struct Row {
     state: &'static str,
     tone: &'static str,
     four_eyes: bool,
-    /// Who has said the first of two yeses.
+    /// Approver who gave the first of two approvals.
     first_by: String,
 }
 
@@ -197,7 +197,7 @@ struct One {
     /// True if the signed-in caller may answer; an unproved caller may not.
     #[serde(skip)]
     may_answer: bool,
-    /// Who may answer, and which rule of which policy asked.
+    /// Persons who may answer, and the rule and policy that asked.
     authority: Authority,
     /// The text of the model, if a person has just opened it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,7 +207,7 @@ struct One {
     may_open: bool,
 }
 
-/// Who may answer an approval, and what asked for it, as the API tells it.
+/// Persons who may answer an approval, and the rule that asked, as the API returns them.
 #[derive(Deserialize, Serialize)]
 struct Authority {
     user_id: String,
@@ -229,12 +229,12 @@ pub(super) struct Because {
     pub(super) ruling: Option<String>,
 }
 
-/// What the model wrote.
+/// Text that the model wrote.
 #[derive(Serialize)]
 struct Written {
     /// Its arguments, byte for byte.
     raw: String,
-    /// Why there is nothing to show.
+    /// Reason why there is nothing to show.
     #[serde(skip)]
     gone: Option<&'static str>,
     /// Record of this access.

@@ -198,7 +198,7 @@ struct Page {
     calls: Vec<CallRow>,
     /// The address of the next page.
     next: Option<String>,
-    /// Where the scan ended, if it came to its bound before the page was full.
+    /// End of the scan, if it reached its bound before the page was full.
     scan: Option<Scanned>,
     #[serde(skip)]
     scan_text: Option<String>,

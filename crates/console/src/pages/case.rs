@@ -33,7 +33,7 @@ struct Page {
     s: &'static case::Says,
     #[serde(skip)]
     name: String,
-    /// Where the links of records lead.
+    /// Target of the links of records.
     #[serde(skip)]
     link: &'static str,
     case: ShownCase,

@@ -47,9 +47,9 @@ struct Page {
     matching: Matching,
     #[serde(skip)]
     settle_all: String,
-    /// What became of those that were ticked.
+    /// Outcomes of the selected calls.
     outcomes: Vec<Outcome>,
-    /// What became of all that matched.
+    /// Outcome of all calls that matched.
     #[serde(skip_serializing_if = "Option::is_none")]
     together: Option<Together>,
 }
@@ -77,7 +77,7 @@ impl Matching {
     }
 }
 
-/// What became of all calls that matched, as the API tells it.
+/// Outcome of all calls that matched, as the API returns it.
 #[derive(Deserialize, Serialize)]
 struct Together {
     settled: u64,
@@ -105,7 +105,7 @@ impl Together {
         self
     }
 
-    /// Those that are as they were, as many as a page shows, with the reason in words.
+    /// Calls that were not settled, as many as a page shows, with the reason in words.
     fn left(&self, w: &Words) -> Vec<(&NotSettled, &'static str)> {
         let left = self.not_settled.iter().take(LISTED);
         let why = |one: &NotSettled| match one.why.as_str() {
@@ -116,7 +116,7 @@ impl Together {
     }
 }
 
-/// What the list is narrowed to; empty where it is not.
+/// Filter of the list; empty if there is none.
 #[derive(Clone, Default, Serialize)]
 struct Filter {
     tool: String,
@@ -172,7 +172,7 @@ impl Doubt {
     }
 }
 
-/// What became of one call.
+/// Outcome of one call.
 #[derive(Serialize)]
 struct Outcome {
     user_id: String,
@@ -180,7 +180,7 @@ struct Outcome {
     key: String,
     #[serde(skip)]
     tone: &'static str,
-    /// That it is settled, or why it is as it was.
+    /// Confirmation, or the reason why the call was not settled.
     text: String,
     evidence: Option<String>,
 }

@@ -262,7 +262,7 @@ async fn checkpoint(visit: &Visit) -> Result<String, Stop> {
     Ok(String::from_utf8_lossy(&newest.body).into_owned())
 }
 
-/// Who did it: a program by its name, a person by the digest that the record has.
+/// Actor: a program by its name, a person by the digest in the record.
 fn who(by: &RecordedActor, visit: &Visit) -> String {
     match by.kind {
         ActorType::System => by.id.clone(),

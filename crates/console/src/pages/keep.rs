@@ -14,7 +14,7 @@ use crate::ask::segment;
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 
-/// What was done.
+/// Result of an act.
 #[derive(Template, Serialize)]
 #[template(path = "kept.html")]
 struct Kept {
@@ -25,7 +25,7 @@ struct Kept {
     sentence: String,
     /// The records of the act.
     evidence: Vec<String>,
-    /// Where the reader came from.
+    /// Page that the reader came from.
     #[serde(skip)]
     back: String,
 }

@@ -33,9 +33,9 @@ struct Page {
     approvals_waiting: usize,
     calls_in_doubt: u64,
     log: Log,
-    /// There for operators.
+    /// Figures; operators only.
     figures: Option<Figures>,
-    /// There for operators.
+    /// Upstreams; operators only.
     upstreams: Vec<UpstreamNow>,
     /// Time since which the figures are counted.
     counted_since: String,

@@ -113,7 +113,7 @@ struct ReportRow {
 /// Periods that the page offers, in days.
 const PERIODS: [u16; 3] = [1, 7, 30];
 
-/// What rules that are only observed would have done.
+/// Shows the decisions of rules in observe mode.
 pub(crate) async fn report(visit: Visit) -> Result<Response, Stop> {
     let asked = visit.asked("days").and_then(|days| days.parse().ok());
     let days = PERIODS.into_iter().find(|days| asked == Some(*days));
@@ -184,7 +184,7 @@ struct Explained {
     because: Vec<Because>,
 }
 
-/// Which line of which policy decided a call.
+/// Shows the line of the policy that decided a call.
 pub(crate) async fn explain(visit: Visit) -> Result<Response, Stop> {
     let record = visit.asked("record").unwrap_or_default();
     let path = format!("/v1/policy/explain?record={}", segment(record));

@@ -112,8 +112,7 @@ pub(crate) async fn show(visit: Visit, Path(name): Path<String>) -> Result<Respo
     answer::page(&visit, &page)
 }
 
-/// On whose behalf the form begins: whom the credential is for, or, as on the command line, the user of this machine. No user is named where
-/// the credential says it.
+/// Initial user of the form: the user of the credential or, as on the command line, the user of this machine. Empty if the credential names the user.
 fn usual_user(visit: &Visit) -> String {
     if !visit.caller.principal.may_act_for_others {
         return String::new();
@@ -159,7 +158,7 @@ struct Filled {
     /// The text, where it counts instead of the fields.
     raw: Option<String>,
     dry_run: bool,
-    /// On whose behalf; empty where the credential says it.
+    /// User for whom the call is made; empty if the credential names the user.
     user: String,
     /// Idempotency key; empty where there is none.
     key: String,

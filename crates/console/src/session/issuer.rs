@@ -16,13 +16,13 @@ use crate::assets;
 use crate::words::{self, Words};
 use crate::{Console, Shared};
 
-/// Where the issuer leads back to.
+/// Path to which the issuer redirects the browser.
 pub(super) const RETURN: &str = "/sign-in/return";
 
 /// The secret of a sign-in that has begun, and the page that was wanted.
 const BEGUN: &str = "countersign_sign_in";
 
-/// For how long a sign-in may take, in seconds.
+/// Maximum duration of a sign-in, in seconds.
 const BEGUN_SECONDS: u32 = 600;
 
 /// The longest address that is remembered.
@@ -122,7 +122,7 @@ pub(super) async fn back(
     Ok(response)
 }
 
-/// What the issuer sent the browser back with. A value that is there twice is not there.
+/// Query with which the issuer redirected the browser. A value that occurs twice is ignored.
 fn from_issuer(query: &[(String, String)]) -> FromIssuer {
     let value = |name: &str| {
         let mut values = query.iter().filter(|(known, _)| known == name);

@@ -38,7 +38,7 @@ pub enum Fault {
     /// The file does not begin with its header. Usually another file was given.
     #[error("a recording begins with a line {{\"recording\": …}}")]
     NoHeader,
-    /// There is a second header. Usually two recordings were joined.
+    /// The recording has a second header. Usually two recordings were joined.
     #[error("only the first line is a header")]
     SecondHeader,
     /// A tool has two lines. Usually two recordings were joined.

@@ -93,8 +93,7 @@ impl Response {
 /// Errors of answering or showing a question.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no approval with this id that this principal may see. Usually the id is mistyped, or the approval was
-    /// removed a day after it expired.
+    /// No approval that this principal may see has this id. Usually the id is mistyped, or the approval was removed a day after it expired.
     #[error("there is no approval {0:?}")]
     Unknown(String),
     /// An agent tried to answer. Usually a program uses the agent's key where the user's belongs.

@@ -59,11 +59,11 @@ pub struct CaseRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CasePart {
-    /// What the case rests on: quotes, checks, questions.
+    /// Basis of the case: quotes, checks, questions.
     Ground,
     /// The record that was named, or the record that made what was named.
     Named,
-    /// What came of it.
+    /// Later events.
     Followed,
     /// A person opened sealed content of the case.
     Looked,
@@ -394,7 +394,7 @@ impl Archive {
 /// Maximum number of earlier records of the user that are looked through for what a thing is made from.
 const EARLIER_MAX: usize = 1_000;
 
-/// What has been found of a case so far.
+/// Parts of a case that were found so far.
 #[derive(Default)]
 struct Gathered {
     user_id: String,
@@ -467,7 +467,7 @@ impl Looked {
         self.texts(false).any(|text| names_one_of(text, things))
     }
 
-    /// What was asked, sent and shown, and also answered.
+    /// Texts of arguments and questions and, if asked for, of answers.
     fn texts(&self, with_answer: bool) -> impl Iterator<Item = &str> {
         let payload = self.payload.as_ref();
         let exact = payload.into_iter().flat_map(move |payload| {

@@ -35,7 +35,7 @@ pub enum Tampering {
         /// The place.
         index: u64,
     },
-    /// There is a payload, but the leaf names none. Usually a row was moved or added in the database.
+    /// A payload exists, but the leaf names none. Usually a row was moved or added in the database.
     #[error("it has a payload, but its leaf names none")]
     PayloadUnexpected,
     /// The payload's digest differs from the one in the leaf.

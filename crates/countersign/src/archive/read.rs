@@ -19,7 +19,7 @@ pub struct Read<'a> {
     pub event: &'static str,
     /// Name of the upstream.
     pub upstream: &'a str,
-    /// What was asked for: the parameters of the request. Only the sealed part has it.
+    /// Parameters of the request. Only the sealed part has them.
     pub address: &'a str,
     /// The answer; the record has a digest under the user's key, by which an answer is recognised.
     pub answer: &'a str,

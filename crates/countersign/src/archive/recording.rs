@@ -72,7 +72,7 @@ pub struct LeftOut {
     pub redeclared: BTreeMap<String, u64>,
 }
 
-/// So many records are named by one record of their access.
+/// Maximum number of records that one record of an access names.
 const NAMED_MAX: usize = 1_000;
 
 /// Remarks of the gateway about the envelope of a call. A run from the recording makes its own.

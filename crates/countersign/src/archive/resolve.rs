@@ -37,7 +37,7 @@ pub enum Resolved {
     Fenced(SnapshotId),
     /// The claim is not in doubt; nothing was done.
     NotInDoubt(ClaimState),
-    /// There is no such claim; nothing was done.
+    /// No claim has this key, so nothing was done.
     NoClaim,
 }
 

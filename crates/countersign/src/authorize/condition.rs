@@ -32,7 +32,7 @@ pub enum Stage {
     Arguments,
 }
 
-/// What a rule may look at.
+/// Facts that a rule's condition may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The caller.
@@ -120,7 +120,7 @@ impl PartialEq for When {
 
 impl Eq for When {}
 
-/// What the rules of a stage add to a decision.
+/// Decision of the rules of a stage.
 #[derive(Debug, Clone, Default)]
 pub struct Judgement {
     /// The refusal, if a rule denies the call or cannot be decided.
@@ -149,13 +149,13 @@ pub struct Denial {
 pub struct Ruled {
     /// Name of the rule.
     pub rule: Arc<str>,
-    /// What the rule says.
+    /// Decision of the rule.
     pub outcome: Outcome,
     /// False if the rule is only observed: it is recorded, and changes nothing.
     pub is_enforced: bool,
 }
 
-/// What a rule says about a call for which it holds. Closed.
+/// Decisions of a rule about a call that fulfils its condition. Closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The call is refused.

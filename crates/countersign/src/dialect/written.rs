@@ -61,7 +61,7 @@ pub fn read(text: &str, format: Option<TextFormat>) -> Result<Written, DecodeErr
     Ok(reader.written)
 }
 
-/// What a mark means.
+/// Meaning of a mark.
 #[derive(Debug, Clone, Copy)]
 enum Mark {
     Opens(&'static Row),

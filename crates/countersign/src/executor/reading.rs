@@ -19,7 +19,7 @@ pub struct Reader<'a> {
     pub principal: &'a Principal,
     /// Actor that the request names.
     pub actor: &'a Actor,
-    /// On whose behalf.
+    /// User for whom the call is made.
     pub user_id: &'a str,
 }
 

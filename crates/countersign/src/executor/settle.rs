@@ -24,7 +24,7 @@ use crate::words::Say;
 pub(super) enum Settled {
     /// Nothing: the reply may leave.
     Committed(Box<ReplyEnvelope>),
-    /// There is nothing to commit but the record.
+    /// A commit of the record only.
     RecordOnly(Box<Recorded>),
 }
 

@@ -201,7 +201,7 @@ pub(super) fn remark(code: &str, message: &Say, language: Language) -> Warning {
     }
 }
 
-/// Who wrote the arguments, as far as the call says so.
+/// Author of the arguments, as far as the call names one.
 fn writer_of(call: &CallParts) -> Writer {
     let client = call.envelope.client.as_ref();
     Writer {

@@ -14,7 +14,7 @@ use crate::words::Say;
 /// Errors of making, showing or revoking a grant.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no grant with this id that this principal may see. Usually the id is mistyped.
+    /// No grant that this principal may see has this id. Usually the id is mistyped.
     #[error("there is no grant {0:?}")]
     Unknown(String),
     /// An agent tried to make or revoke a grant. Usually a program uses the agent's key where the user's belongs.

@@ -107,7 +107,7 @@ pub enum NotOurs {
         /// The master key in use.
         ours: String,
     },
-    /// The store is a copy, such as a backup, and later changes of the original are not known here.
+    /// The store is a copy, and later changes of the original are not known here. Usually it is a backup that was put back.
     #[error(
         "the data is a copy: a backup that was not put in its place with `countersign store restore`"
     )]

@@ -127,7 +127,7 @@ impl Lapse {
 pub enum ReserveAnswer {
     /// It is set aside.
     Reserved,
-    /// There is not enough in a pot; nothing was set aside.
+    /// A pot has not enough left; nothing was set aside.
     Over(Overdrawn),
 }
 

@@ -80,9 +80,9 @@ pub struct TextChunk {
     pub id: String,
     /// Such as `en`.
     pub language: String,
-    /// As it is written.
+    /// The text as it is written.
     pub text: String,
-    /// As it is indexed: letters and digits with one space between words.
+    /// The text as it is indexed: letters and digits with one space between words.
     pub words: String,
 }
 
@@ -109,7 +109,7 @@ impl TextChunk {
 /// Errors of chunks that cannot form a corpus.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CorpusError {
-    /// There are more than [`CHUNKS_MAX`] chunks. Usually the chunks were made too small.
+    /// The document has more than [`CHUNKS_MAX`] chunks. Usually the chunks were made too small.
     #[error("{count} chunks are too many, {CHUNKS_MAX} is the most")]
     TooMany {
         /// Number of chunks.
@@ -266,7 +266,7 @@ pub struct TextHit {
     pub id: String,
     /// Its language.
     pub language: String,
-    /// As it is written.
+    /// The text as it is written.
     pub text: String,
     /// Relevance in thousandths; comparable with other hits of the same search only.
     pub score: u32,

@@ -82,7 +82,7 @@ impl Jump {
 }
 
 impl Passage {
-    /// How the clock disagrees with the mark; `None` if it agrees.
+    /// Difference between clock and mark; `None` if they agree.
     pub fn jump(&self) -> Option<Jump> {
         let step = self.step();
         if step > signed(TIME_STEP_MAX) {
@@ -153,7 +153,7 @@ pub enum Disposal {
 }
 
 impl Disposal {
-    /// What was removed.
+    /// Returns the removed data, by kind.
     pub fn disposed(self) -> Disposed {
         match self {
             Self::Done(disposed) => disposed,

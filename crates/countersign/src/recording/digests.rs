@@ -19,10 +19,10 @@ use super::mask::{Masker, text_of};
 /// The version of the format that is written and read.
 const VERSION: u32 = 1;
 
-/// What the digest of a value commits to.
+/// Domain of the digest of a masked value.
 const OF_VALUE: &str = "masked_value";
 
-/// What the digest of the arguments of a call commits to.
+/// Domain of the digest of a call's masked arguments.
 const OF_CALL: &str = "masked_call";
 
 /// Digests of the masked arguments of one recording.

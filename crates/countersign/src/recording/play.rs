@@ -61,7 +61,7 @@ pub struct Answer {
     pub order: u64,
     /// Data or error.
     pub outcome: Result<Value, Box<ErrorBody>>,
-    /// For how long the answer could be relied on.
+    /// Validity of the answer, in seconds.
     pub ttl_seconds: Option<u32>,
     /// Remarks of the tool.
     pub remarks: Vec<Remark>,

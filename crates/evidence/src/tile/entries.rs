@@ -14,7 +14,7 @@ pub enum EntriesError {
         /// Length in bytes.
         found: usize,
     },
-    /// There are more entries than a tile has hashes. Usually a caller has put the leaves of several tiles together.
+    /// The tile has more entries than hashes. Usually a caller has put the leaves of several tiles together.
     #[error("more than {WIDTH} entries in a bundle")]
     TooMany,
     /// The bundle ends inside an entry, usually because it was cut off.

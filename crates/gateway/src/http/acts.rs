@@ -41,7 +41,7 @@ struct Shown {
     tool: Option<String>,
     /// The person who did it; `None` if no person is named.
     by: Option<RecordedActor>,
-    /// What was done, in one word: `open`, `export`, `erase`.
+    /// Kind of the act, in one word: `open`, `export`, `erase`.
     event: Option<String>,
     /// Record or records that it was done to.
     about: Vec<String>,
@@ -126,7 +126,7 @@ struct Asked {
     reason: String,
 }
 
-/// Why acts were done.
+/// Reasons of acts.
 #[derive(Serialize)]
 struct Reasons {
     reasons: Vec<Given>,

@@ -94,7 +94,7 @@ pub(super) async fn one(
     Ok(answer::json(&approval))
 }
 
-/// Who may answer an approval, and what asked for it.
+/// Persons who may answer an approval, and the rule that asked.
 #[derive(Serialize)]
 struct Authority {
     /// User who is asked.

@@ -104,7 +104,7 @@ pub(super) async fn show(
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
-    /// Why the content is opened; without it, no content goes into the bundle.
+    /// Reason for opening the content; without it, no content goes into the bundle.
     #[serde(default)]
     reason: Option<String>,
 }

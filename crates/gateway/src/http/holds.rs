@@ -72,7 +72,7 @@ struct Target {
     reason: String,
 }
 
-/// What was done.
+/// Result of a change of a hold.
 #[derive(Serialize)]
 struct Done {
     user_id: String,

@@ -95,7 +95,7 @@ const REPORT_PERIOD: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Maximum number of calls that a report looks at.
 const REPORT_CALLS_MAX: usize = 5_000;
 
-/// What rules did since a time.
+/// Effects of rules since a time.
 #[derive(Serialize)]
 struct Reported {
     since: Timestamp,

@@ -60,7 +60,7 @@ pub struct ToIssuer {
     pub secret: String,
 }
 
-/// What the issuer sent the browser back with.
+/// Query with which the issuer redirected the browser.
 #[derive(Debug, Clone, Default)]
 pub struct FromIssuer {
     /// Code that is exchanged for tokens.
@@ -92,7 +92,7 @@ pub enum NotLetIn {
     Unusable(#[from] Unusable),
 }
 
-/// Why an issuer's answer cannot be used. The enum is exhaustive.
+/// Reason why an issuer's answer cannot be used. The enum is exhaustive.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// Its configuration could not be had. Usually the issuer is down, or its address is misspelt.

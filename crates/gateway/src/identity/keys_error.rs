@@ -27,7 +27,7 @@ pub enum KeysError {
         /// Required form.
         form: &'static str,
     },
-    /// There is no such key, or the caller may not know of it. Usually the key itself was given in place of its id.
+    /// No key that this caller may see has this id. Usually the key itself was given in place of its id.
     #[error("there is no key {id:?}")]
     NoKey {
         /// Public id.

@@ -21,7 +21,7 @@ pub struct Refused {
 /// Reason why a credential was refused. The enum is exhaustive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// There was no credential.
+    /// The request had no credential.
     Missing,
     /// The credential has an unknown form.
     Malformed,

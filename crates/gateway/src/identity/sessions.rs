@@ -34,7 +34,7 @@ pub const SESSION_IDLE: SignedDuration = SignedDuration::from_mins(30);
 /// A session is over after so long, used or not.
 pub const SESSION_LIFE: SignedDuration = SignedDuration::from_hours(12);
 
-/// For how long a one-time link can be opened.
+/// Lifetime of a one-time link.
 pub const LINK_LIFE: SignedDuration = SignedDuration::from_mins(10);
 
 /// Maximum number of sessions and links; the least recently used one is evicted.

@@ -57,7 +57,7 @@ pub(super) fn read(meta: &JsonObject, headers: Option<&HeaderMap>) -> Result<Sai
     })
 }
 
-/// On whose behalf a request is made; whether that is allowed is decided elsewhere.
+/// User for whom a request is made. The permission is checked elsewhere.
 pub(super) fn user_id<'a>(envelope: &'a RequestEnvelope, principal: &'a Principal) -> &'a str {
     match &envelope.user_id {
         Some(user_id) if principal.may_act_for_others && principal.realm.has(user_id) => user_id,

@@ -32,24 +32,24 @@ use super::context::Context;
 use crate::gateway::Gateway;
 use crate::words::Say;
 
-/// Under which the question and its answer travel.
+/// Key of the question and its answer in a message.
 const KEY: &str = "confirmation";
 
 /// The same for a question of a server whose call waits.
 pub(super) const WAITING_KEY: &str = "question";
 
-/// For how long a question can be answered; the approval itself may end sooner.
+/// Time in which a question can be answered; the approval itself may end sooner.
 pub(super) const VALID_FOR: Duration = Duration::from_mins(15);
 
 /// The question about one call.
 pub(super) struct Asking<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) principal: &'a Principal,
-    /// On whose behalf the call is made.
+    /// User for whom the call is made.
     pub(super) user_id: &'a str,
     pub(super) tool: &'a str,
     pub(super) raw_arguments: &'a str,
-    /// Of the call's locale.
+    /// Language of the call's locale.
     pub(super) language: Language,
 }
 
@@ -65,7 +65,7 @@ enum Opened {
     Server { state: Option<String> },
 }
 
-/// What a request brings along for a question that was asked before.
+/// Answers in a request to a question that was asked before.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) settled: Settled,
@@ -455,7 +455,7 @@ fn lowered(decision: ApprovalDecision, answer: Option<&Value>) -> BTreeMap<Strin
 /// The end of the question that a request was asked before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// There was none.
+    /// The client was not asked.
     NotAsked,
     /// It was answered, or left open.
     Asked,

@@ -24,7 +24,7 @@ use crate::settings::Settings;
 /// Maximum number of sessions for the conformance suite.
 const CONFORMANCE_SESSIONS: usize = 256;
 
-/// When a client that had no room for a stream may ask again.
+/// Delay after which a client that had no room for a stream may ask again.
 const STREAM_RETRY_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
 #[derive(Clone)]

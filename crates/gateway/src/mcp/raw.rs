@@ -39,7 +39,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Why a text is no message.
+/// Reason why a text isn't a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
     #[error("the message is not JSON")]

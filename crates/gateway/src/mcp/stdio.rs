@@ -17,7 +17,7 @@ use super::raw::{self, Kind, Message};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 
-/// Why serving ended before the client hung up.
+/// Reason why serving ended before the client hung up.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection could not be served: {0}")]
 pub struct StdioError(String);

@@ -21,7 +21,7 @@ use crate::offer::Own;
 /// Number of tools in a page.
 const PAGE_TOOLS: usize = 100;
 
-/// For how long a list may be kept; a client that listens hears of changes at once.
+/// Time for which a client may keep a list; a client that listens hears of changes at once.
 const LIST_TTL_MS: u64 = 60_000;
 
 /// Maximum number of prepared declarations in the cache.

@@ -28,7 +28,7 @@ pub enum Refusal {
     TooLarge,
     /// The media type is not supported.
     MediaType,
-    /// There is no room for one more call or connection.
+    /// The server has no room for one more call or connection.
     Overloaded,
     /// The gateway failed.
     Failed,

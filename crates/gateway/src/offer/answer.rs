@@ -172,7 +172,7 @@ impl Gateway {
     }
 }
 
-/// There is no such tool for this caller; the nearest name that there is, where one is near.
+/// Error for a tool that this caller does not have, with the nearest name that the caller has, if one is near.
 fn no_tool(allowed: &[Arc<Entry>], name: &str) -> ErrorBody {
     let shown: String = name.chars().take(80).collect();
     let error = ErrorBody::new(ErrorCode::NotFound, Say::NoSuchTool { name: shown });
@@ -196,7 +196,7 @@ fn unread() -> ErrorBody {
     refusal_of(Vec::new())
 }
 
-/// On whose behalf a request is made; whether that is allowed is decided elsewhere.
+/// User for whom a request is made. The permission is checked elsewhere.
 fn user_id<'a>(envelope: &'a RequestEnvelope, principal: &'a Principal) -> &'a str {
     match &envelope.user_id {
         Some(id) if principal.may_act_for_others && principal.realm.has(id) => id,

@@ -35,7 +35,7 @@ pub(super) struct Index {
 /// The words of one tool.
 struct Indexed {
     chunk: TextChunk,
-    /// Those of its name, each once.
+    /// Words of its name, each once.
     name: BTreeSet<String>,
 }
 

@@ -59,7 +59,7 @@ impl Secret {
         hex::decode(text).map(|bytes| Self(Zeroizing::new(bytes)))
     }
 
-    /// As it is written into the file.
+    /// Text of the file.
     pub fn text(&self) -> Zeroizing<String> {
         Zeroizing::new(hex::encode(&*self.0))
     }
@@ -115,7 +115,7 @@ pub struct Prover {
     ids: Arc<dyn IdSource>,
     /// Known once the server listens.
     url: OnceLock<String>,
-    /// Those that were given out and not used yet, each with its nonce.
+    /// Unused tickets, each with its nonce.
     tickets: Mutex<VecDeque<(String, String)>>,
 }
 

@@ -25,7 +25,7 @@ use crate::strict;
 /// Interval of empty lines that show that an operation is still running.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// When an operator who found no room should come back.
+/// Delay after which an operator who found no room should try again.
 const BUSY_RETRY_MS: u64 = 1_000;
 
 /// The routes that need a caller, who has to be the operator.

@@ -23,7 +23,7 @@ pub const PATH_BYTES_MAX: usize = 103;
 /// Root, who may read everything anyway.
 const ROOT: u32 = 0;
 
-/// Why there is no socket.
+/// Reason why there is no socket. Usually the folder is not writable, or another program has the path.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The system cannot have a socket there. Usually the data folder is deep in a tree of folders.
@@ -38,7 +38,7 @@ pub enum SocketError {
         "others may write into the folder {folder} (mode {mode:04o}), and could put a socket of theirs there"
     )]
     OpenFolder {
-        /// Which folder.
+        /// Folder of the socket.
         folder: PathBuf,
         /// Mode of the folder.
         mode: u32,
@@ -48,7 +48,7 @@ pub enum SocketError {
     Io {
         /// Path of the socket.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -61,7 +61,7 @@ pub struct OperatorSocket {
     at: PathBuf,
     /// Path at which commands look for it.
     path: PathBuf,
-    /// Which file it is, whatever its name.
+    /// Identity of the file, independent of its name.
     file: (u64, u64),
     /// The account of this process.
     account: u32,

@@ -30,7 +30,7 @@ pub struct PastCall<'a> {
     has_run: bool,
 }
 
-/// Why a recorded call is not decided again. The enum is exhaustive.
+/// Reason why a recorded call is not decided again. The enum is exhaustive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Omitted {
     /// The record tells of no call, or of a part of one.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{Ground, Mode, Policy};
 
-/// What a policy decides about a call, and why.
+/// Decision of a policy about a call, with its reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// Policy name in records.
@@ -60,9 +60,9 @@ pub struct Explained {
     pub line: Option<usize>,
     /// The entry.
     pub entry: String,
-    /// What it says about the call.
+    /// Statement of the entry about the call.
     pub says: String,
-    /// What it decides; `None` if it decides nothing.
+    /// Decision of the entry; `None` if it decides nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
 }

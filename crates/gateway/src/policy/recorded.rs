@@ -12,7 +12,7 @@ use super::{Explained, Explanation, Policy, Ruling};
 pub struct RecordedRule {
     /// Name of the rule, or of the entry that decided.
     pub rule: String,
-    /// What became of the call: `deny`, `confirm`, `four_eyes`, or a failure.
+    /// Outcome of the call: `deny`, `confirm`, `four_eyes`, or a failure.
     pub then: String,
     /// `observe` if the rule was only observed.
     #[serde(default)]
@@ -28,7 +28,7 @@ impl RecordedRule {
             .unwrap_or_default()
     }
 
-    /// What the rule did to the call; `None` if it was only observed.
+    /// Effect of the rule on the call; `None` if it was only observed.
     pub fn ruling(&self) -> Option<Ruling> {
         let ruling = match self.then.as_str() {
             "confirm" => Ruling::Confirm,
@@ -111,7 +111,7 @@ fn code(record: &EvidenceRecord) -> Option<ErrorCode> {
     record.reply.as_ref().and_then(|reply| reply.code)
 }
 
-/// What the record says of a rule.
+/// Explains a rule of the record.
 fn told(rule: &RecordedRule, policy: Option<&Policy>) -> Explained {
     let (ruling, says) = match rule.then.as_str() {
         "deny" => (Ruling::Deny, "it held: the call is refused"),

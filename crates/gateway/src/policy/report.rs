@@ -30,7 +30,7 @@ pub struct RuleReport {
 pub struct ReportedRule {
     /// Name of the rule, or of the entry that decided.
     pub rule: String,
-    /// What became of the calls, or would have: `deny`, `confirm`, `four_eyes`, or `failed`.
+    /// Outcome of the calls, actual or in observe mode: `deny`, `confirm`, `four_eyes`, or `failed`.
     pub then: String,
     /// False if the rule was only observed.
     pub enforced: bool,

@@ -88,7 +88,7 @@ pub struct ReviewedCondition {
     /// Its condition; `None` if it holds for every call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// What becomes of a call for which it holds.
+    /// Outcome of a call that fulfils the condition.
     pub then: &'static str,
     /// False if it is only observed.
     pub enforced: bool,

@@ -19,7 +19,7 @@ pub struct UpstreamStatus {
     /// Time of the newest answer, or of the newest question without one; `None` if it was not asked yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
-    /// What it said then, and the state of its pin.
+    /// Result of the last check, and the state of its pin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Probe>,
     /// The newest failure that was seen since the process began.

@@ -168,7 +168,7 @@ pub(super) struct WriterParts {
     pub(super) health: Arc<Health>,
 }
 
-/// Whether writes work.
+/// Health of the writer.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     is_failing: AtomicBool,

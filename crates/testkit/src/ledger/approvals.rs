@@ -275,7 +275,7 @@ pub(super) async fn racing_questions_are_one(fresh: &Fresh) -> Checked {
     Ok(())
 }
 
-/// Of a racing approval and denial one counts, and one record says which.
+/// Lets an approval and a denial race: one of them counts, and one record says which.
 pub(super) async fn racing_answers_count_once(fresh: &Fresh) -> Checked {
     let processes = Processes::of(fresh, Effect::Write);
     for round in 0..ROUNDS {

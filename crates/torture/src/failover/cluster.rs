@@ -352,7 +352,7 @@ impl Drop for Cluster {
     }
 }
 
-/// What installs the programs.
+/// Commands that install the programs.
 const MISSING: &str = "`etcd` and `patroni` are needed: apt-get install etcd-server patroni";
 
 /// True if every member runs, one leads, and one that follows is synchronous.

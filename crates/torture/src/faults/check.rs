@@ -76,7 +76,7 @@ pub(super) struct Checked<'a> {
     pub(super) tail: &'a str,
 }
 
-/// What was found in one round.
+/// Faults of one round.
 #[derive(Debug, Default)]
 struct Damage {
     lost: Vec<String>,

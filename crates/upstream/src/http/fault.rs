@@ -30,7 +30,7 @@ pub(crate) enum Failure {
     Redirected,
     /// The connection was lost before the answer was complete.
     Lost(reqwest::Error),
-    /// There was no answer within the deadline.
+    /// The upstream did not answer within the deadline.
     Late,
     /// The answer has a status that leaves open whether the request was carried out.
     Unclear(u16),

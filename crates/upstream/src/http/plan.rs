@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     names: BTreeSet<String>,
     /// Names that only the operator writes.
     owned: Owned,
-    /// What is said of whole arguments, by their names.
+    /// Settings of whole arguments, by name.
     arguments: BTreeMap<String, ArgumentEntry>,
     presets: Presets,
     /// The request as an entry has it, for the default places.

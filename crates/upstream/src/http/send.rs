@@ -419,7 +419,7 @@ fn is_as_safe(next: &Url, url: &Url) -> bool {
         && (next.scheme() == "https" || url.scheme() == "http")
 }
 
-/// For how long an upstream asks to be left alone; `None` if it does not.
+/// Delay that an upstream asks for before the next request; `None` if it asks for none.
 fn busy_for(answer: &Answer) -> Option<Duration> {
     match answer.status {
         429 | 503 => Some(fault::retry_after(&answer.headers).unwrap_or_default()),

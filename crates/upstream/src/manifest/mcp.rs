@@ -9,10 +9,10 @@ use super::upstream::Auth;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// Those that an operator has approved with `countersign upstreams approve`. A tool that is new or has changed is not called.
+    /// Definitions that an operator has approved with `countersign upstreams approve`. A tool that is new or has changed is not called.
     #[default]
     Approved,
-    /// Those that are seen first are approved by that. A tool that is new or has changed later is not called until it is approved.
+    /// Definitions as first seen are approved. A tool that is new or has changed later is not called until it is approved.
     FirstUse,
 }
 

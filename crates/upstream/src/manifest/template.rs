@@ -32,7 +32,7 @@ pub enum TemplateError {
     /// A brace has no partner. Usually a brace was forgotten, or a literal brace is meant, which a path cannot have.
     #[error("a {{ or }} has no partner; write {{name}}")]
     Unbalanced,
-    /// There is no name between two braces. Usually the name of the argument was forgotten.
+    /// The template has no name between two braces. Usually the name of the argument was forgotten.
     #[error("{{}} names nothing; write {{name}}")]
     Empty,
 }

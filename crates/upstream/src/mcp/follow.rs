@@ -46,7 +46,7 @@ pub(crate) struct Follower {
     pub(crate) catalog: Catalog,
     /// Folder of the pins.
     pub(crate) folder: PathBuf,
-    /// Where approvals of first lists are written down; `None` where nothing is kept.
+    /// Recorder of approvals of first lists; `None` if nothing is recorded.
     pub(crate) witness: Option<Arc<dyn Witness>>,
 }
 

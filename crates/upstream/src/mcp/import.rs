@@ -22,9 +22,9 @@ pub struct Found {
 /// The servers of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Read {
-    /// Those that are entries now.
+    /// Tools that became entries.
     pub found: Vec<Found>,
-    /// Those that cannot be, each with the reason.
+    /// Tools that cannot be entries, each with the reason.
     pub refused: Vec<(String, String)>,
 }
 
@@ -127,7 +127,7 @@ fn child(
     {
         let argument = argument.as_str().ok_or("an argument is not a string")?;
         if argument.contains("${") {
-            notes.push(format!("nobody replaces {argument:?}: write the value"));
+            notes.push(format!("{argument:?} is passed on unchanged: write the value"));
         }
         if is_secret(command.last().map_or("", String::as_str), argument) {
             notes.push(

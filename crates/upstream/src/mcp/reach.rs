@@ -38,7 +38,7 @@ pub(super) enum Way {
 /// A connection, and the credential that is sent over it.
 pub(super) type Opened = (Arc<Connection>, Credentials);
 
-/// For whom a connection is opened.
+/// Caller for whom a connection is opened.
 struct Whose<'a> {
     /// The credential, where it is another one than that of calls.
     own: Option<&'a Authenticator>,
@@ -47,7 +47,7 @@ struct Whose<'a> {
     dialogue: Option<&'a Dialogue>,
 }
 
-/// Why there is no connection for a call.
+/// Reason why a call has no connection.
 pub(super) enum NoConnection {
     /// With an error for the caller.
     Told(ToolError),

@@ -14,7 +14,7 @@ use crate::scrub;
 /// Failure of an exchange without a result.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// There is no connection, or no child, usually because the server is down or its command fails: nothing was sent.
+    /// No connection, or no child process, usually because the server is down or its command fails: nothing was sent.
     NoConnection(String),
     /// The name resolves to a private address that `allow_private` does not list: nothing was sent.
     Forbidden(String),
@@ -34,7 +34,7 @@ pub(super) enum Trouble {
     Asks,
     /// The connection was lost before the answer was complete.
     Lost(String),
-    /// There was no answer within the deadline.
+    /// The server did not answer within the deadline.
     Late,
     /// The answer is longer than the bound.
     TooLarge(usize),

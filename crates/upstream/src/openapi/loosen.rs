@@ -85,7 +85,7 @@ pub(crate) fn accepted(
 
 /// A rule that was taken out.
 struct Taken {
-    /// Where it was.
+    /// Place of the change.
     pointer: String,
     rule: Value,
 }

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
-/// How calls are written in a text: `text` where its marks say so.
+/// Format of calls in a model's text; `text` finds it by its marks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextDialect(Option<TextFormat>);
 

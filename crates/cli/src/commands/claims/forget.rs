@@ -37,7 +37,7 @@ pub(crate) struct Forget {
     #[arg(long, value_name = "TOOL")]
     tool: Option<String>,
 
-    /// Why no caller repeats such a call; sealed in the record
+    /// Reason why no caller repeats such a call; sealed in the record
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }

@@ -80,7 +80,7 @@ pub(super) enum Format {
     Scitt,
 }
 
-/// What goes into a bundle.
+/// Content of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 enum ContentRule {
     /// No payloads: records and proofs only

@@ -41,7 +41,7 @@ pub(crate) struct Release {
     target: Target,
 }
 
-/// What is held, and why.
+/// Target and reason of a hold.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 struct Target {
     /// User, record id, request id, order id, or leaf hash

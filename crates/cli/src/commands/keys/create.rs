@@ -75,7 +75,7 @@ pub(super) struct Create {
     expires: Option<Period>,
 }
 
-/// Who holds the key.
+/// Holder of a key.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Holder {

@@ -88,7 +88,7 @@ fn answers(loaded: &Loaded, findings: &mut Findings) {
     }
 }
 
-/// What becomes of the answers of a tool that cannot be checked; `None` if they can.
+/// Describes the answers of a tool that cannot be checked; `None` if they can.
 fn unchecked_answers(tool: &ToolEntry) -> Option<String> {
     let why = unchecked(tool.output.as_ref()?)?;
     let rule = tool.response.as_ref().map(|own| own.on_mismatch);

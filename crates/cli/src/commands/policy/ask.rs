@@ -15,9 +15,9 @@ use crate::failure::Failure;
 /// A call that is only decided, never made.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
-    /// Who calls: `agent:ID`, `user:ID` or `system:ID`; without it, the user.
+    /// Caller: `agent:ID`, `user:ID` or `system:ID`; without it, the user.
     pub(super) who: Option<Who>,
-    /// On whose behalf.
+    /// User for whom the call is made.
     pub(super) user: Option<String>,
     /// Scopes of the credential.
     pub(super) scopes: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct Asked {
     pub(super) session: Option<String>,
     /// The currency of the envelope.
     pub(super) currency: Option<String>,
-    /// When; without it, now.
+    /// Time of the call; without it, now.
     pub(super) at: Option<Timestamp>,
 }
 
@@ -81,7 +81,7 @@ impl Asked {
         Ok(scopes.fold(principal, Principal::scope))
     }
 
-    /// What a policy decides about it.
+    /// Explains the decision of a policy about it.
     pub(super) fn explain(
         &self,
         policy: &Policy,

@@ -32,11 +32,11 @@ pub(crate) struct Explain {
     #[arg(value_name = "ID", conflicts_with_all = ["who", "scopes", "tool", "args", "session", "currency", "at", "policy"])]
     name: Option<Name>,
 
-    /// Who calls: agent:ID, user:ID or system:ID; without it, the user
+    /// Caller: agent:ID, user:ID or system:ID; without it, the user
     #[arg(long = "as", value_name = "ACTOR")]
     who: Option<Who>,
 
-    /// On whose behalf
+    /// User for whom the call is made
     #[arg(long, value_name = "USER")]
     user: Option<String>,
 
@@ -60,7 +60,7 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "CODE")]
     currency: Option<String>,
 
-    /// When; without it, now
+    /// Time of the call; without it, now
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
 

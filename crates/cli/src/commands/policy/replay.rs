@@ -58,7 +58,7 @@ pub(crate) struct Asked {
     reason: String,
 }
 
-/// What came out.
+/// Result of a replay.
 #[derive(Default, Serialize)]
 struct Outcome {
     /// Calls that were decided.

@@ -193,7 +193,7 @@ impl Expected {
         }
     }
 
-    /// What is wrong with the decision; `None` if it is the expected one.
+    /// Describes the fault of a decision; `None` if it is the expected one.
     fn failure(
         &self,
         policy: &Policy,

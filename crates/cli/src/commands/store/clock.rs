@@ -22,7 +22,7 @@ use crate::terminal::Terminal;
 Example:
   countersign store trust-clock --reason 'the server was off for two weeks'")]
 pub(crate) struct TrustClock {
-    /// Why you know; it is sealed in the record
+    /// Reason why the clock is right; it is sealed in the record
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
 }

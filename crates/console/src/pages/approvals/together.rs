@@ -44,7 +44,7 @@ struct Page {
     /// Address of the page with those that follow.
     #[serde(skip)]
     next: Option<String>,
-    /// What became of those that were answered.
+    /// Outcomes of the answered questions.
     outcomes: Vec<Outcome>,
 }
 
@@ -58,7 +58,7 @@ struct Asked {
     would_answer: Vec<Line>,
 }
 
-/// What became of one question.
+/// Outcome of one question.
 #[derive(Serialize)]
 struct Outcome {
     id: String,

@@ -17,7 +17,7 @@ use crate::shown::{self, Difference, Differences};
 /// Longest arguments that are edited on the page, in bytes of HTML: the page stays below 100 KB with them.
 const EDITED_BYTES_MAX: usize = 16_000;
 
-/// What the form of another try begins with.
+/// Values with which the form of another try is filled.
 #[derive(Debug, Serialize)]
 pub(super) struct Draft {
     pub(super) raw: String,
@@ -45,7 +45,7 @@ pub(super) struct Again {
     pub(super) tone: &'static str,
     pub(super) message: String,
     pub(super) request_id: String,
-    /// Why there is no recorded answer any more; `None` if it was compared.
+    /// Reason why the recorded answer is missing; `None` if it was compared.
     pub(super) gone: Option<&'static str>,
     pub(super) differences: Vec<Difference>,
     /// Number of differences that are not listed.

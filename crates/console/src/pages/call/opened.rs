@@ -37,7 +37,7 @@ pub(super) struct Opened {
     pub(super) notes: Vec<(String, String)>,
     #[serde(skip)]
     pub(super) gone: Option<&'static str>,
-    /// What the form of another try begins with.
+    /// Values with which the form of another try is filled.
     #[serde(skip)]
     pub(super) draft: Option<Draft>,
     /// True if the arguments are too long to be edited on the page.
@@ -63,7 +63,7 @@ pub(crate) struct OpenedNow {
 }
 
 impl OpenedNow {
-    /// Why there is nothing to show.
+    /// Reason why there is nothing to show.
     pub(crate) fn gone(&self, w: &'static Words) -> Option<&'static str> {
         match self.content.as_str() {
             "open" => None,

@@ -46,7 +46,7 @@ pub enum Fault {
         /// The reason.
         error: CheckpointError,
     },
-    /// There are records, but none was ever signed. Usually the signer has never run.
+    /// The log has records, but none was ever signed. Usually the signer has never run.
     #[error("the log was never signed")]
     NeverSigned,
     /// Records are missing: the log was cut or rolled back. Usually an old backup was put back.
@@ -166,7 +166,7 @@ pub enum Fault {
     /// Usually the key was deleted from the database without an erasure.
     #[error("its user was not erased and has no key")]
     KeyMissing,
-    /// There is a payload, but the record names none. Usually a row was moved or added in the database.
+    /// A payload exists, but the record names none. Usually a row was moved or added in the database.
     #[error("it has no payload, and one is kept for it")]
     PayloadUnexpected,
     /// The call has settled its key, and the key is not taken any more: the call could run again. Usually
@@ -176,7 +176,7 @@ pub enum Fault {
     /// The call has settled its key, and the claim says otherwise. Usually an old row was put back.
     #[error("its key is settled, and the claim says otherwise")]
     ClaimDiffers,
-    /// What the act has done is not so any more. Usually an old row was put back.
+    /// The effect of the act is gone. Usually an old row was put back.
     #[error("the {what} no longer has the state that this record wrote")]
     Undone {
         /// Name of the kind of thing.

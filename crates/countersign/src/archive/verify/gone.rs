@@ -17,7 +17,7 @@ use crate::ledger::{StoredRecord, TIME_STEP_MAX};
 /// counts, so as many are excused as were disposed of and are not past their time by now.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
-    /// Those whose retention is not over.
+    /// Payloads that are gone although their retention is not over.
     early: Vec<Finding>,
     /// Number of the others.
     expired: u64,

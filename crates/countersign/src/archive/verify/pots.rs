@@ -182,7 +182,7 @@ fn first_window(now: i64, window_seconds: u64) -> i64 {
     window_start(now.saturating_sub(kept), window_seconds).saturating_add(window)
 }
 
-/// What the store says was spent from each pot, in the windows that are compared.
+/// Amounts that the store counts as spent from each pot, in the windows that are compared.
 async fn spent(archive: &Archive, now: i64) -> Result<HashMap<(Name, i64), i64>, Error> {
     let mut spent = HashMap::new();
     let mut keys: HashMap<String, Option<Arc<_>>> = HashMap::new();
@@ -214,7 +214,7 @@ async fn spent(archive: &Archive, now: i64) -> Result<HashMap<(Name, i64), i64>,
     Ok(spent)
 }
 
-/// What the records behind those that were looked at give back.
+/// Refunds in records later than those that were compared.
 async fn later_refunds(archive: &Archive, end: u64) -> Result<HashMap<Name, i64>, Error> {
     let mut refunds: HashMap<Name, i64> = HashMap::new();
     let mut note = |leaf: &[u8]| {

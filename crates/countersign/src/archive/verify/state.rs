@@ -27,7 +27,7 @@ const HOLDS_MAX: usize = 100_000;
 /// Maximum number of acts that are committed and not in the tree yet.
 const WAITING_MAX: usize = 1_000;
 
-/// What the records say about state.
+/// State according to the records.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// Claims that are not as their records say, each with the time of the record.

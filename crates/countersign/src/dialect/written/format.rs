@@ -98,7 +98,7 @@ impl FromStr for TextFormat {
     }
 }
 
-/// What stands behind the mark that opens a call.
+/// Form of the text behind the mark that opens a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     /// Call objects, elements, or a name with keys and values.

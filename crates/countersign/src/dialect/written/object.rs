@@ -79,7 +79,7 @@ impl<'de: 'm, 'm> Deserialize<'de> for Members<'m> {
     }
 }
 
-/// What became of a call object.
+/// Result of reading a call object.
 pub(super) enum Object {
     Added,
     NoCall,

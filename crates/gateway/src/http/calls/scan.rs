@@ -37,7 +37,7 @@ pub(super) struct Page {
     /// Cursor of the next page; `None` after the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next_cursor: Option<String>,
-    /// Where the scan ended, if it came to its bound before the page was full.
+    /// End of the scan, if it reached its bound before the page was full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) scan: Option<Scanned>,
     /// Calls before this time are not known to belong to a session; only if one was asked for.

@@ -70,7 +70,7 @@ fn opened(codec: &RequestStateCodec, state: &str, name: &str) -> Result<u8, Erro
         .ok_or_else(|| ErrorData::invalid_params("the requestState is not valid", None))
 }
 
-/// What is asked in a round, and whether the state is kept with the client.
+/// Questions of a round; true if the state is kept with the client.
 fn questions(
     name: &str,
     round: u8,
@@ -119,7 +119,7 @@ fn questions(
     Ok((asked.as_object().cloned(), keeps_state))
 }
 
-/// Whether the client has said that it can do this.
+/// True if the client has declared this capability.
 fn declares(context: &RequestContext<RoleServer>, capability: &str) -> bool {
     let declared = json!(context.client_capabilities());
     declared
@@ -143,7 +143,7 @@ fn answerable(context: &RequestContext<RoleServer>) -> Value {
     Value::Object(asked)
 }
 
-/// Whether there is an answer of the right form to every question; further ones do not matter.
+/// True if every question has an answer of the right form; further answers do not matter.
 fn is_answered(questions: &Map<String, Value>, responses: &InputResponses) -> bool {
     questions.iter().all(|(key, question)| {
         let Some(Value::Object(answer)) = responses.get(key) else {
@@ -193,7 +193,7 @@ fn roots() -> Value {
     json!({ "method": "roots/list", "params": {} })
 }
 
-/// What the older fixtures ask.
+/// Questions of the older fixtures.
 fn of_older_eras(name: &str, arguments: &Value) -> Option<Value> {
     let argument = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
     match name {

@@ -65,7 +65,7 @@ impl Pack {
         self.prompts_changed.subscribe()
     }
 
-    /// What the fixtures can do beyond tools.
+    /// Declares the capabilities of the fixtures besides tools.
     pub(super) fn extend(capabilities: &mut ServerCapabilities) {
         let beyond = json!({
             "completions": {},

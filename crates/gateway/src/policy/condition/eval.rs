@@ -19,7 +19,7 @@ pub enum Failed {
     /// Something that it looks at is not there. Usually an optional argument is used without `has`.
     #[error("{path} is not there")]
     Absent {
-        /// What it looks at.
+        /// Path of the missing value.
         path: String,
     },
     /// A value is of a type that the operation does not take.

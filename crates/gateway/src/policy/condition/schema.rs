@@ -37,7 +37,7 @@ pub(super) struct Member {
 }
 
 impl Type {
-    /// What it is called in a message.
+    /// Name of the type in a message.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Bool => "true or false",

@@ -10,7 +10,7 @@ pub(super) struct Node {
     pub(super) at: usize,
 }
 
-/// What a part says. Closed.
+/// An expression or a part of one. Closed.
 #[derive(Debug, Clone)]
 pub(super) enum Expr {
     Bool(bool),
@@ -20,7 +20,7 @@ pub(super) enum Expr {
     List(Vec<Node>),
     /// A value of the call.
     Path(Path),
-    /// Whether it is there.
+    /// Test for the presence of a value.
     Has(Path),
     Index(Box<Node>, Box<Node>),
     Not(Box<Node>),
@@ -73,7 +73,7 @@ impl Path {
     }
 }
 
-/// Where a path begins. Closed.
+/// Root of a path. Closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Root {
     /// The bound arguments.
@@ -175,7 +175,7 @@ impl Function {
          getFullYear, getMonth, getDate, getDayOfWeek, getHours, getMinutes, all, exists";
 }
 
-/// What has to be known before an expression can be decided.
+/// Facts that are needed to decide an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Needs {
     /// Only the caller, the tool and the time.
@@ -207,7 +207,7 @@ impl Node {
         }
     }
 
-    /// What it looks at itself.
+    /// The path that the expression itself reads.
     pub(super) fn path(&self) -> Option<&Path> {
         match &self.expr {
             Expr::Path(path) | Expr::Has(path) => Some(path),

@@ -116,7 +116,7 @@ fn server(upstream: &Upstream, place: &mut Checker<'_>) {
         let mut place = place.key("auth");
         credential(auth, upstream, &mut place);
         if auth.is_of_caller() {
-            place.complain("tools are listed for nobody in particular; use a fixed credential");
+            place.complain("tools are listed without a user; use a fixed credential");
         }
     }
     let own = upstream.connections;
