@@ -54,7 +54,7 @@ fn the_page_shows_what_happens() {
 
 #[test]
 fn the_page_about_other_standards_shows_what_happens() {
-    assert_shown("interop.md", 4);
+    assert_shown("interop.md", 5);
 }
 
 #[test]

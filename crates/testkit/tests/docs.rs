@@ -113,26 +113,44 @@ fn opens_with_its_use(page: &str) -> bool {
     first.is_some_and(|text| OPENINGS.iter().any(|opening| text.starts_with(opening)))
 }
 
-/// P1: a guide says first what its reader can do after it. The index says what each guide is for.
+/// Last line on which the first block of a page may begin, so that a reader finds it without scrolling.
+const FIRST_BLOCK_LINES_MAX: usize = 14;
+
+/// True if a page has something to copy near its beginning.
+fn begins_with_a_block(page: &str) -> bool {
+    let before = page.lines().position(|line| line.starts_with("```"));
+    before.is_some_and(|lines| lines < FIRST_BLOCK_LINES_MAX)
+}
+
+/// P1: a guide says first what its reader can do after it, then what to copy. The index says what each guide is for.
 #[test]
 fn guides_open_with_their_use() {
     let mut guides = 0;
     let mut complaints = Vec::new();
-    let folder = root().join("docs");
-    for entry in folder.read_dir().expect("there are guides").flatten() {
-        let path = entry.path();
-        let is_guide = path.extension().is_some_and(|extension| extension == "md");
-        if !is_guide || path.ends_with("README.md") {
-            continue;
-        }
-        guides += 1;
-        let page = std::fs::read_to_string(&path).expect("pages are UTF-8");
-        if !opens_with_its_use(&page) {
-            complaints.push(path.display().to_string());
+    for folder in ["docs", "docs/agents", "docs/errors"] {
+        let folder = root().join(folder);
+        for entry in folder.read_dir().expect("there are guides").flatten() {
+            let path = entry.path();
+            let is_guide = path.extension().is_some_and(|extension| extension == "md");
+            if !is_guide || path.ends_with("docs/README.md") {
+                continue;
+            }
+            guides += 1;
+            let page = std::fs::read_to_string(&path).expect("pages are UTF-8");
+            if !opens_with_its_use(&page) {
+                complaints.push(format!("{} does not say its use", path.display()));
+            }
+            if !begins_with_a_block(&page) {
+                complaints.push(format!("{} has nothing to copy at first", path.display()));
+            }
         }
     }
-    assert!(guides > 30, "{guides} guides");
+    assert!(guides > 65, "{guides} guides");
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(begins_with_a_block("# A\n\nb\n\n```sh\nc\n```\n"));
+    let late = "b\n".repeat(FIRST_BLOCK_LINES_MAX);
+    assert!(!begins_with_a_block(&format!("{late}```sh\nc\n```\n")));
+    assert!(!begins_with_a_block("# A\n"));
     assert!(opens_with_its_use(
         "# A\n\n<!-- b -->\n\nAfter this page you can c.\n"
     ));

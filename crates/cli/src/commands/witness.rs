@@ -130,15 +130,13 @@ fn say_where(
         return Ok(terminal.data().flush()?);
     }
     terminal.say(format_args!("listening on {url}"))?;
-    terminal.say("settings of a log that it follows:")?;
-    terminal.say(format_args!(
-        "[[witness]]\nurl = \"{url}\"\nkey = \"{key}\""
-    ))?;
+    let data = terminal.data();
     for (log, copy) in logs.iter().zip(copies) {
-        let name = log.name();
-        terminal.say(format_args!("log.copies of {name}: [\"{copy}\"]"))?;
+        writeln!(data, "# settings for countersign.toml of {}", log.name())?;
+        writeln!(data, "[log]\ncopies = [\"{copy}\"]\n")?;
+        writeln!(data, "[[witness]]\nurl = \"{url}\"\nkey = \"{key}\"")?;
     }
-    Ok(())
+    Ok(data.flush()?)
 }
 
 fn checkpoint_file(id: &str) -> String {

@@ -2,35 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use countersign_testkit::postgres::shared_postgres;
+
 use crate::page;
 use crate::shell::{FAILED, Shell};
 
 /// Pages whose first commands are not run here, and why.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 4] = [
     ("benchmarks.md", "measures for hours"),
-    (
-        "cluster.md",
-        "needs a PostgreSQL server and a second machine",
-    ),
     ("commerce.md", "`commerce_page.rs` runs the whole page"),
-    (
-        "disputes.md",
-        "needs an order; `console/dispute.rs` makes one",
-    ),
     ("guarantees.md", "runs all tests, this one among them"),
-    (
-        "notifications.md",
-        "needs a receiver and a mail server; `notify.rs` has the first",
-    ),
-    (
-        "openapi-import.md",
-        "needs a document on the web; `import.rs` has one",
-    ),
     ("tutorial.md", "`tutorial.rs` runs the whole page"),
-    (
-        "witness.md",
-        "needs a log and a second process; `witness.rs` has both",
-    ),
 ];
 
 /// Pages without a command.
@@ -64,10 +46,15 @@ const BEFORE: [(&str, &[&str]); 2] = [
     ("recordings.md", &["countersign call notes.list"]),
 ];
 
-/// Commands that the reader is asked to change, as the test changes them: `init` asks for answers, and has a default for each.
-const CHANGED: [(&str, &str); 2] = [
+/// Commands that the reader is asked to change, as the test changes them: `init` asks for answers, and has a default for each. Ports are free
+/// ones, and the database is one of the tests.
+const CHANGED: [(&str, &str); 6] = [
     ("cargo run -p countersign-cli -- ", "countersign "),
     ("countersign init ", "countersign init --yes "),
+    ("127.0.0.1', 9000", "127.0.0.1', $PORT"),
+    ("127.0.0.1:9000", "127.0.0.1:$PORT"),
+    ("--listen 127.0.0.1:8790", "--listen 127.0.0.1:$PORT"),
+    ("'postgres://countersign:PASSWORD@db.example.com/countersign'", "$TEST_DB"),
 ];
 
 /// P1: the first commands of a page work, and show what the page shows.
@@ -82,6 +69,11 @@ fn the_first_commands_of_every_page_work() {
         .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
     pages.push("agents/README.md".to_owned());
+    let errors = page::root().join("docs/errors").read_dir().unwrap();
+    pages.extend(errors.map(|entry| {
+        let name = entry.unwrap().file_name();
+        format!("errors/{}", name.to_string_lossy())
+    }));
     pages.sort();
     // Several pages open with the same command, the demo.
     let mut done = BTreeSet::new();
@@ -190,6 +182,13 @@ fn the_requests_of_the_page_about_grants_work() {
 fn prepared(name: &str) -> Shell {
     let mut shell = Shell::start();
     shell.run("set -o pipefail; ln -s \"$CHECKOUT/docs\" docs");
+    if name == "cluster.md" {
+        let database = shared_postgres().fresh_database();
+        shell.run(&format!("export TEST_DB='{database}'"));
+    }
+    if name.starts_with("errors/") {
+        assert_works(&mut shell, name, "countersign call notes.list");
+    }
     let before = BEFORE.iter().find(|(page, _)| *page == name);
     for command in before.into_iter().flat_map(|(_, commands)| *commands) {
         assert_works(&mut shell, name, command);
@@ -228,6 +227,7 @@ fn run_block(shell: &mut Shell, name: &str, kind: &str, block: &str) {
         let words = command.split(" #").next().unwrap_or_default().trim_end();
         if words.starts_with("countersign serve") && !words.contains("--check") {
             let words = words.trim_end_matches('&').trim_end();
+            let words = words.replace(" --listen 0.0.0.0:8787", "");
             shell.start_program(&words.replace("countersign serve", SERVE));
             continue;
         }

@@ -10,13 +10,14 @@ use countersign::ledger::{LogQuery, LogRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use super::calls::{cursor, read_cursor};
 use super::query::{self, Options};
 use super::{body, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::strict;
+use crate::words::Say;
 
 /// Default and maximum number of records in a list.
 const LIMIT: usize = 50;
@@ -151,9 +152,9 @@ pub(super) async fn reasons(
     let body = body::read(body, gateway.settings()).await?;
     let asked: Result<Asked, _> = strict::from_slice(&body);
     let Ok(Asked { records, reason }) = asked else {
-        let message = "the body is not an object with records and a reason";
+        let message = Say::NotRecordsAndReason;
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
-            .hint("send {\"records\": [\"ev_…\"], \"reason\": \"…\"}"));
+            .hint(Say::SendRecordsAndReason));
     };
     if records.is_empty() || records.len() > LIMIT_MAX {
         let form = format!("a list of 1 to {LIMIT_MAX} records");

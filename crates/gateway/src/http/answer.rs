@@ -231,12 +231,30 @@ pub(crate) fn text(text: String) -> Response {
 
 /// Refuses an unknown name. A name that the caller may not see is answered in the same way, so that the two
 /// cannot be told apart.
-pub(crate) fn not_found(what: &str, name: &str) -> Refusal {
-    let shown: String = name.chars().take(80).collect();
-    Refusal::new(
-        ErrorCode::NotFound,
-        format!("there is no {what} {shown:?} that this credential may see"),
-    )
+pub(crate) fn not_found(kind: Kind, name: &str) -> Refusal {
+    let name: String = name.chars().take(80).collect();
+    let message = match kind {
+        Kind::Call => Say::NoCallSeen { name },
+        Kind::Case => Say::NoCaseSeen { name },
+        Kind::Record => Say::NoRecordSeen { name },
+        Kind::Session => Say::NoSessionSeen { name },
+        Kind::Tile => Say::NoTileSeen { name },
+        Kind::Tool => Say::NoToolSeen { name },
+        Kind::Upstream => Say::NoUpstreamSeen { name },
+    };
+    Refusal::new(ErrorCode::NotFound, message)
+}
+
+/// Kinds of things that a request names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Call,
+    Case,
+    Record,
+    Session,
+    Tile,
+    Tool,
+    Upstream,
 }
 
 /// Refuses because the gateway failed; the cause goes to the log, not to the caller.
@@ -245,10 +263,10 @@ pub(crate) fn gateway_failed(error: &(dyn std::error::Error + 'static)) -> Refus
     tracing::error!(error, "the gateway failed, so a request was not answered");
     ErrorBody::new(
         ErrorCode::UpstreamError,
-        "the gateway could not answer the request",
+        Say::NotAnswered,
     )
     .source(FaultSource::Gateway)
-    .hint("send the same request again later")
+    .hint(Say::SameRequestLater)
     .into()
 }
 
@@ -258,16 +276,16 @@ impl From<archive::Error> for Refusal {
         use archive::Error;
         match &error {
             Error::MissingScope { scope } => Self::new(ErrorCode::Forbidden, error.to_string())
-                .hint(format!("use a credential with the scope {scope}")),
+                .hint(Say::UseScope { scope: scope.to_string() }),
             Error::NoReason => Self::new(ErrorCode::InvalidArgument, error.to_string())
                 .field("/reason")
-                .hint("say why in `reason`; it is sealed with the record"),
-            Error::NoRecord { id } => not_found("record", id.as_str()),
+                .hint(Say::ReasonNeeded),
+            Error::NoRecord { id } => not_found(Kind::Record, id.as_str()),
             Error::UnknownUser { .. } => Self::new(ErrorCode::NotFound, error.to_string())
-                .hint("name a user who has made a call, or a record"),
+                .hint(Say::NameKnownUser),
             Error::NameTheUser { .. } => Self::new(ErrorCode::InvalidArgument, error.to_string())
                 .field("/user")
-                .hint("name the user"),
+                .hint(Say::NameTheUser),
             Error::NoUser | Error::TooMany { .. } | Error::NotCanonical(_) => {
                 Self::new(ErrorCode::InvalidArgument, error.to_string())
             }
@@ -275,11 +293,11 @@ impl From<archive::Error> for Refusal {
                 // There is no proof yet, but there will be soon.
                 let body = ErrorBody::new(ErrorCode::NotFound, error.to_string());
                 body.retry_after_ms(SIGNED_SOON_MS)
-                    .hint("wait for retry_after_ms, then ask again")
+                    .hint(Say::WaitThenAsk)
                     .into()
             }
             Error::NoSigner => Self::new(ErrorCode::NotFound, error.to_string())
-                .hint("ask the server that signs the log, or get /proof, which needs no key"),
+                .hint(Say::NoSigner),
             Error::Held(_) => Self::new(ErrorCode::InvalidArgument, error.to_string()),
             Error::Store(ledger::Error::UnderHold { .. }) => {
                 Self::new(ErrorCode::Conflict, error.to_string())

@@ -23,6 +23,7 @@ use super::{body, headers, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::policy::{Explained, Explanation};
+use crate::words::Say;
 
 /// Maximum number of approvals in a list.
 const LISTED_MAX: usize = 1_000;
@@ -188,8 +189,8 @@ impl From<Error> for Refusal {
 fn malformed() -> Refusal {
     Refusal::new(
         ErrorCode::InvalidArgument,
-        "the body is not an answer to an approval",
+        Say::NotAnAnswer,
     )
     .field("/decision")
-    .hint("send {\"decision\": \"approve\"} or {\"decision\": \"deny\"}, with the \"shown_digest\" of the approval and a \"reason\" if there is one")
+    .hint(Say::SendDecision)
 }

@@ -20,6 +20,7 @@ use super::headers;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
 use crate::strict;
+use crate::words::Say;
 
 /// A body that ends with an error if it is too long or too slow.
 pub(super) struct Bounded {
@@ -71,7 +72,7 @@ pub(super) enum Unread {
     TooSlow,
     #[error("too many bytes are being received at once")]
     NoRoom,
-    #[error("the body ended early")]
+    #[error(Say::BodyEndedEarly)]
     Broken(#[source] axum::Error),
 }
 
@@ -196,37 +197,35 @@ fn refusal(error: &axum::Error, settings: &Settings) -> Refusal {
     match cause.and_then(|cause| cause.downcast_ref::<Unread>()) {
         Some(Unread::TooLong) => {
             let max = settings.body_bytes_max;
-            let message = format!("the body is longer than {max} bytes");
+            let message = Say::BodyTooLong { max: max.to_string() };
             Refusal::new(ErrorCode::InvalidArgument, message)
                 .status(StatusCode::PAYLOAD_TOO_LARGE)
-                .hint("send less at once, or a reference to it")
+                .hint(Say::SendLessAtOnce)
         }
         Some(Unread::TooSlow) => {
             let (least, grace) = (settings.body_bytes_per_second_min, settings.body_grace);
             let seconds = grace.as_secs();
-            let message = format!(
-                "the body arrives at less than {least} bytes a second after its first {seconds} seconds"
-            );
+            let message = Say::BodyTooSlow { least: least.to_string(), seconds: seconds.to_string() };
             Refusal::new(ErrorCode::Timeout, message)
                 .status(StatusCode::REQUEST_TIMEOUT)
-                .hint("send the same request again, faster; nothing was run")
+                .hint(Say::SendFaster)
         }
         Some(Unread::TooLate) => {
             let seconds = settings.read_timeout.as_secs();
-            let message = format!("the body did not arrive within {seconds} seconds");
+            let message = Say::BodyTooLate { seconds: seconds.to_string() };
             Refusal::new(ErrorCode::Timeout, message)
                 .status(StatusCode::REQUEST_TIMEOUT)
-                .hint("send the same request again; nothing was run")
+                .hint(Say::NothingWasRun)
         }
         Some(Unread::NoRoom) => {
-            let message = "the gateway has no room for more bodies";
+            let message = Say::NoRoomForBodies;
             let body =
                 ErrorBody::new(ErrorCode::RateLimited, message).retry_after_ms(NO_ROOM_RETRY_MS);
-            Refusal::from(body.hint("wait for retry_after_ms, then send the same request again"))
+            Refusal::from(body.hint(Say::WaitThenSameRequest))
         }
         Some(Unread::Broken(_)) | None => {
-            Refusal::new(ErrorCode::InvalidArgument, "the body ended early")
-                .hint("send the same request again; nothing was run")
+            Refusal::new(ErrorCode::InvalidArgument, Say::BodyEndedEarly)
+                .hint(Say::NothingWasRun)
         }
     }
 }

@@ -10,12 +10,13 @@ use countersign::ledger::LogQuery;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use super::evidence::ShownRecord;
 use super::query::{self, Options};
 use super::{sessions, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 mod scan;
 
@@ -52,7 +53,7 @@ pub(super) async fn list(
     if let Some(key) = options.get("key") {
         let mut others = known.iter().filter(|name| !OF_KEY.contains(*name));
         if others.any(|name| options.get(name).is_some()) {
-            let message = "a key is looked for with nothing but its user";
+            let message = Say::KeyAlone;
             return Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/key"));
         }
         let user = sight::whose(&caller.principal, options.get("user"))?;
@@ -142,7 +143,7 @@ pub(super) async fn one(
     let request_id = query::segment(request_id)?;
     let options = Options::read(query.as_deref(), ["user"])?;
     let hidden =
-        || answer::not_found("call", &request_id).hint("GET /v1/calls lists the newest ones");
+        || answer::not_found(Kind::Call, &request_id).hint(Say::NewestCalls);
     let user = sight::whose(&caller.principal, options.get("user"))?;
     let id = RequestId::new(&request_id).map_err(|_| hidden())?;
     let rows = gateway

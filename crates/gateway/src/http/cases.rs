@@ -13,12 +13,13 @@ use countersign::denials::Denial;
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use super::sight::{self, Sight};
 use super::{body, query};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::strict;
+use crate::words::Say;
 
 /// Interval and maximum number of looks for a signature.
 const SIGNED_LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -128,10 +129,10 @@ pub(super) async fn bundle(
     let Ok(Wanted { reason }) = wanted else {
         let denial = Denial::new("export", &caller.principal, "no_reason");
         archive.denials().note(denial).await;
-        let message = "the body is not an object with a reason";
+        let message = Say::NotAReason;
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .field("/reason")
-            .hint("send {\"reason\": \"…\"} to open the content, or nothing to leave it out"));
+            .hint(Say::ReasonOrNothing));
     };
     let principal = &*caller.principal;
     let sight = if reason.is_some() {
@@ -185,8 +186,8 @@ async fn seen(
         Sight::Seen(id) => vec![id],
         Sight::Several(ids) => ids,
         Sight::NotTheirs(_) | Sight::Nothing => {
-            return Err(answer::not_found("case", name).hint(
-                "name an order, a request id or a record; GET /v1/calls lists the newest calls",
+            return Err(answer::not_found(Kind::Case, name).hint(
+                Say::NameForCase,
             ));
         }
     };

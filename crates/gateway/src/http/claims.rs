@@ -17,6 +17,7 @@ use super::query::{self, Options};
 use super::{body, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 /// Default and maximum number of claims in a list.
 const LIMIT: usize = 100;
@@ -136,7 +137,7 @@ impl FoundOutcome {
             (Self::DidNotHappen, None) => Ok(Resolution::DidNotHappen),
             (Self::Happened, None) | (Self::DidNotHappen, Some(_)) => {
                 let message =
-                    "an effect that happened has an answer, and one that did not has none";
+                    Say::AnswerByOutcome;
                 Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/answer"))
             }
         }
@@ -275,8 +276,8 @@ pub(super) async fn settle_all(
     let mut rows = archive.claims(&query).await?;
     let more = rows.len() > found.count;
     if more && found.count < SETTLED_MAX {
-        let message = "more calls in doubt match than were looked at; none was settled";
-        return Err(Refusal::new(ErrorCode::Conflict, message).hint("look at them again"));
+        let message = Say::MoreInDoubt;
+        return Err(Refusal::new(ErrorCode::Conflict, message).hint(Say::LookAgain));
     }
     rows.truncate(found.count);
     let (by, reason) = (&caller.principal, found.reason.as_str());
@@ -314,21 +315,21 @@ pub(super) async fn settle_all(
 }
 
 fn not_in_doubt() -> Refusal {
-    Refusal::new(ErrorCode::Conflict, "this call is not in doubt any more")
-        .hint("GET /v1/claims lists those that are")
+    Refusal::new(ErrorCode::Conflict, Say::NotInDoubt)
+        .hint(Say::ListOfClaims)
 }
 
 fn malformed() -> Refusal {
-    let message = "the body does not say which call it settles, and how";
+    let message = Say::NotASettlement;
     Refusal::new(ErrorCode::InvalidArgument, message).hint(
-        "send user_id, tool, key and attempt as GET /v1/claims lists them, an outcome (happened or did_not_happen) and a reason",
+        Say::SendSettlement,
     )
 }
 
 fn malformed_all() -> Refusal {
-    let message = "the body does not say which calls it settles, and how";
+    let message = Say::NotSettlements;
     Refusal::new(ErrorCode::InvalidArgument, message).hint(
-        "send until and count as you looked at them, user and tool if they narrow the list, an outcome (happened or did_not_happen) and a reason",
+        Say::SendSettlements,
     )
 }
 

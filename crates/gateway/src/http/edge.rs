@@ -14,6 +14,7 @@ use super::interop::{self, Profile};
 use super::origin;
 use crate::gateway::Gateway;
 use crate::operator::AtSocket;
+use crate::words::Say;
 
 /// Maximum body size for the operator, who also sends policy files.
 const OPERATOR_BODY_BYTES_MAX: usize = 16 << 20;
@@ -62,17 +63,17 @@ fn check(gateway: &Gateway, request: &Request) -> Result<(), Refusal> {
         .path_and_query()
         .map_or(0, |path| path.as_str().len());
     if path.saturating_add(head_bytes(request.headers())) > max {
-        let message = format!("the head of the request is longer than {max} bytes");
+        let message = Say::HeadTooLong { max: max.to_string() };
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
-            .hint("send fewer or shorter headers; arguments go into the body"));
+            .hint(Say::FewerHeaders));
     }
     let hosts = request.headers().get_all(HOST).iter().count();
     // As RFC 9112 requires: a proxy in between may have used the other one.
     if hosts > 1 || hosts == 0 && request.version() == Version::HTTP_11 {
-        let message = "the request does not name its host once";
+        let message = Say::HostNotOnce;
         return Err(
-            Refusal::new(ErrorCode::InvalidArgument, message).hint("send the header Host once")
+            Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendHostOnce)
         );
     }
     let public_url = gateway.settings().public_url.as_deref();
@@ -90,17 +91,17 @@ fn bare(response: &Response) -> Option<Refusal> {
         return None;
     }
     if status.is_client_error() {
-        let refusal = Refusal::new(ErrorCode::InvalidArgument, "the request cannot be read");
+        let refusal = Refusal::new(ErrorCode::InvalidArgument, Say::RequestUnreadable);
         return Some(
             refusal
                 .status(status)
-                .hint("GET /openapi.json says what it has to be"),
+                .hint(Say::SeeOpenApi),
         );
     }
     status.is_server_error().then(|| {
-        let message = "the gateway could not answer the request";
+        let message = Say::NotAnswered;
         let body = ErrorBody::new(ErrorCode::UpstreamError, message).source(FaultSource::Gateway);
-        Refusal::from(body.hint("send the same request again later")).status(status)
+        Refusal::from(body.hint(Say::SameRequestLater)).status(status)
     })
 }
 
@@ -115,14 +116,14 @@ fn head_bytes(headers: &HeaderMap) -> usize {
 /// Refuses an unknown path.
 pub async fn no_such_path(request: Request) -> Refusal {
     let path: String = request.uri().path().chars().take(80).collect();
-    Refusal::new(ErrorCode::NotFound, format!("there is no {path:?} here"))
-        .hint("GET /openapi.json lists what there is")
+    Refusal::new(ErrorCode::NotFound, Say::NoPath { path })
+        .hint(Say::ListOfPaths)
 }
 
 /// Refuses a method that the path does not have.
 pub async fn no_such_method(request: Request) -> Refusal {
-    let message = format!("{} is not possible here", request.method());
+    let message = Say::NoMethod { method: request.method().to_string() };
     Refusal::new(ErrorCode::InvalidArgument, message)
         .status(StatusCode::METHOD_NOT_ALLOWED)
-        .hint("the header Allow names the methods that are")
+        .hint(Say::SeeAllow)
 }

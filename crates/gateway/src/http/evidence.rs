@@ -18,6 +18,7 @@ use super::{body, query, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::strict;
+use crate::words::Say;
 
 type Id = Result<Path<String>, PathRejection>;
 
@@ -214,10 +215,10 @@ pub(super) async fn open(
     let Ok(Reason { reason }) = strict::from_slice(&body) else {
         let denial = Denial::new("open", &caller.principal, "no_reason");
         archive.denials().note(denial.about(id.as_str())).await;
-        let message = "the body is not an object with a reason";
+        let message = Say::NotAReason;
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .field("/reason")
-            .hint("send {\"reason\": \"…\"}; it is sealed with the record"));
+            .hint(Say::SendReason));
     };
     let opened = archive.open(&id, &caller.principal, &reason).await?;
     Ok(answer::json(&ShownContent::from(opened)))

@@ -15,6 +15,7 @@ use super::body;
 use super::query::{self, Options};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 /// Maximum number of grants in a list.
 const LISTED_MAX: usize = 200;
@@ -105,16 +106,16 @@ impl From<Error> for Refusal {
 }
 
 fn malformed() -> Refusal {
-    Refusal::new(ErrorCode::InvalidArgument, "the body is not a grant").hint(
-        "send {\"to\": {\"type\": \"agent\", \"id\": …}, \"tools\": […], \"until\": …}, with \"when\", \"calls\", \"amount\" and \"parent\" if there are such bounds",
+    Refusal::new(ErrorCode::InvalidArgument, Say::NotAGrant).hint(
+        Say::SendGrant,
     )
 }
 
 fn malformed_revocation() -> Refusal {
     Refusal::new(
         ErrorCode::InvalidArgument,
-        "the body is not a revocation of a grant",
+        Say::NotARevocation,
     )
     .field("/reason")
-    .hint("send nothing, or {\"reason\": …}")
+    .hint(Say::SendRevocation)
 }

@@ -9,6 +9,7 @@ use http::header::{ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, StatusCode};
 
 use super::answer::{Refusal, X_REQUEST_ID};
+use crate::words::Say;
 
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
@@ -43,20 +44,20 @@ pub(super) fn reader(headers: &HeaderMap) -> Language {
 /// Returns the type of the body; without a content type it is JSON.
 pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Refusal> {
     if !is_plain(headers) {
-        let message = "the body is packed";
+        let message = Say::BodyCompressed;
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
-            .hint("send it as it is, without Content-Encoding"));
+            .hint(Say::SendUncompressed));
     }
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let value = match (values.next(), values.next()) {
         (None, _) => return Ok(Kind::Json),
         (Some(value), None) => value,
         (Some(_), Some(_)) => {
-            let message = "the body has two types";
+            let message = Say::TwoTypes;
             return Err(Refusal::new(ErrorCode::InvalidArgument, message)
                 .status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
-                .hint("send Content-Type once"));
+                .hint(Say::SendTypeOnce));
         }
     };
     let text = value.to_str().unwrap_or_default();
@@ -75,10 +76,10 @@ pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Refusal> {
     if is("text/plain") {
         return Ok(Kind::Text);
     }
-    let message = "the type of the body is neither application/json nor text/plain";
+    let message = Say::OtherType;
     Err(Refusal::new(ErrorCode::InvalidArgument, message)
         .status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
-        .hint("send JSON, or the bare argument text as text/plain"))
+        .hint(Say::SendJson))
 }
 
 /// True if the body is not compressed.
@@ -90,8 +91,8 @@ fn is_plain(headers: &HeaderMap) -> bool {
 /// Decodes the body as UTF-8.
 pub(super) fn utf8(body: &[u8]) -> Result<&str, Refusal> {
     std::str::from_utf8(body).map_err(|error| {
-        let message = format!("the body is not UTF-8 from byte {} on", error.valid_up_to());
-        Refusal::new(ErrorCode::InvalidArgument, message).hint("send the body as UTF-8")
+        let message = Say::NotUtf8 { byte: error.valid_up_to().to_string() };
+        Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendUtf8)
     })
 }
 
@@ -104,8 +105,8 @@ pub(super) fn join(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> Resul
     {
         let id = id.to_str().ok().and_then(|id| RequestId::new(id).ok());
         let id = id.ok_or_else(|| {
-            let message = "the header X-Request-Id is not 1 to 128 visible ASCII characters";
-            Refusal::new(ErrorCode::InvalidArgument, message).hint("correct it, or leave it out")
+            let message = Say::RequestIdForm;
+            Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::CorrectOrLeaveOut)
         })?;
         envelope.request_id = Some(id);
     }
@@ -119,10 +120,10 @@ pub(crate) fn join_key(headers: &HeaderMap, envelope: &mut RequestEnvelope) -> R
     };
     match &envelope.idempotency_key {
         Some(said) if *said != key => {
-            let message = "idempotency_key of the body and the header Idempotency-Key differ";
+            let message = Say::KeysDiffer;
             Err(Refusal::new(ErrorCode::InvalidArgument, message)
                 .field("/idempotency_key")
-                .hint("send the key once, or the same in both places"))
+                .hint(Say::SendKeyOnce))
         }
         Some(_) => Ok(()),
         None => {
@@ -172,9 +173,9 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
         Some(text.to_owned()).filter(|key| !key.is_empty())
     });
     let key = key.ok_or_else(|| {
-        let message = "the header Idempotency-Key is not one key in visible ASCII characters";
+        let message = Say::KeyForm;
         Refusal::new(ErrorCode::InvalidArgument, message)
-            .hint("send it once, bare or in double quotes, or as idempotency_key in the body")
+            .hint(Say::SendKeyBare)
     })?;
     Ok(Some(key))
 }

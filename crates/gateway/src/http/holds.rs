@@ -9,12 +9,13 @@ use countersign::archive::Coverage;
 use countersign::contract::{ErrorCode, SnapshotId};
 use serde::{Deserialize, Serialize};
 
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use super::body;
 use super::query::Options;
 use super::sight::{self, Sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 /// Maximum number of holds in a list.
 const LIMIT: usize = 1_000;
@@ -106,8 +107,8 @@ pub(super) async fn release(
     let evidence = archive.release_all(&covered, &caller.principal, &reason);
     let evidence = evidence.await?;
     if evidence.is_empty() {
-        return Err(Refusal::new(ErrorCode::NotFound, "there is no such hold")
-            .hint("GET /v1/holds lists the holds"));
+        return Err(Refusal::new(ErrorCode::NotFound, Say::NoHold)
+            .hint(Say::ListOfHolds));
     }
     Ok(done(covered, evidence))
 }
@@ -139,8 +140,8 @@ async fn target(
         Sight::Seen(id) => vec![id],
         Sight::Several(ids) => ids,
         Sight::NotTheirs(_) | Sight::Nothing => {
-            return Err(answer::not_found("record", &name)
-                .hint("name an order, a request id, a record or a user_id"));
+            return Err(answer::not_found(Kind::Record, &name)
+                .hint(Say::NameForHold));
         }
     };
     let mut rows = Vec::new();
@@ -182,9 +183,9 @@ pub(super) async fn erase(
     let erasure = archive.erase(&wanted.user_id, &caller.principal, &wanted.reason);
     let erasure = erasure.await?;
     let Some(evidence) = erasure.record else {
-        let message = "the store has no data of this user";
+        let message = Say::NoUserData;
         return Err(Refusal::new(ErrorCode::NotFound, message)
-            .hint("the user may have been erased before; GET /v1/calls lists the newest calls with their users"));
+            .hint(Say::UserMayBeErased));
     };
     Ok(answer::json(&Erased {
         evidence,
@@ -197,8 +198,8 @@ pub(super) async fn erase(
 }
 
 fn malformed() -> Refusal {
-    let message = "the body does not say what it is about, and why";
+    let message = Say::NotATarget;
     Refusal::new(ErrorCode::InvalidArgument, message).hint(
-        "send a reason, and a user_id or (for a hold) the name of an order, a call or a record",
+        Say::SendTarget,
     )
 }

@@ -13,11 +13,12 @@ use http::header::CACHE_CONTROL;
 use serde::Serialize;
 
 use super::SCOPE_CALLS;
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use super::query::{self, Options};
 use super::sight;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 /// Returns the newest checkpoint, with the cosignatures that there are; a newer one may come at any moment.
 pub(super) async fn checkpoint(State(gateway): State<Gateway>) -> Result<Response, Refusal> {
@@ -106,7 +107,7 @@ pub(super) async fn tile(
 ) -> Result<Response, Refusal> {
     let path = query::segment(path)?;
     let missing = || {
-        answer::not_found("tile", &path).hint("GET /v1/log/checkpoint says how large the log is")
+        answer::not_found(Kind::Tile, &path).hint(Say::TileSize)
     };
     let wanted: TilePath = format!("tile/{path}").parse().map_err(|_| missing())?;
     let principal = &caller.principal;
@@ -114,9 +115,9 @@ pub(super) async fn tile(
         TileKind::Hashes(_) => "public, max-age=31536000, immutable",
         TileKind::Entries if sight::sees_all(principal) => "private, max-age=31536000, immutable",
         TileKind::Entries => {
-            let message = "the records of all users may not be seen with this credential";
+            let message = Say::AllUsersRecords;
             return Err(Refusal::new(ErrorCode::Forbidden, message)
-                .hint(format!("use a credential with the scope {SCOPE_CALLS}")));
+                .hint(Say::UseScope { scope: SCOPE_CALLS.to_string() }));
         }
     };
     let bytes = gateway.archive().tile(&wanted).await?.ok_or_else(missing)?;

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use super::answer::Refusal;
 use crate::nearest::nearest;
 use crate::strict;
+use crate::words::Say;
 
 /// A call as its body describes it.
 pub(super) struct Asked<'b> {
@@ -86,7 +87,7 @@ pub(super) fn envelope(text: &str) -> Result<RequestEnvelope, Refusal> {
     let members: Members<'_> = serde_json::from_str(text).map_err(|error| not_json(&error))?;
     members.check()?;
     if members.get("arguments").is_some() {
-        let message = "`arguments` is not a member of an envelope";
+        let message = Say::NotAMember;
         return Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/arguments"));
     }
     members.envelope()
@@ -111,21 +112,21 @@ impl<'b> Members<'b> {
     /// Refuses unknown and duplicate members: dropping one silently would hide a mistake.
     fn check(&self) -> Result<(), Refusal> {
         if let Some(name) = self.twice {
-            let message = format!("{name} is there twice");
+            let message = Say::OccursTwice { name: name.to_string() };
             return Err(Refusal::new(ErrorCode::InvalidArgument, message)
                 .field(format!("/{name}"))
-                .hint("send it once"));
+                .hint(Say::SendItOnce));
         }
         let Some(unknown) = &self.unknown else {
             return Ok(());
         };
         let shown: String = unknown.chars().take(80).collect();
         let pointer = shown.replace('~', "~0").replace('/', "~1");
-        let message = format!("{shown:?} is not a member of a call");
+        let message = Say::UnknownMember { name: shown };
         let near = nearest(unknown, MEMBERS.iter().map(|(name, _)| *name));
         Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .field(format!("/{pointer}"))
-            .hint("put the arguments of the tool into \"arguments\"")
+            .hint(Say::PutIntoArguments)
             .did_you_mean(near))
     }
 
@@ -155,24 +156,24 @@ impl<'b> Members<'b> {
             let form = form.map_or("of its type", |(_, form)| form);
             Refusal::new(ErrorCode::InvalidArgument, format!("{name} is not {form}"))
                 .field(format!("/{name}"))
-                .hint("correct it, leave it out, or send null")
+                .hint(Say::CorrectOrNull)
         })
     }
 }
 
 fn not_json(error: &serde_json::Error) -> Refusal {
-    let (line, column) = (error.line(), error.column());
+    let (line, column) = (error.line().to_string(), error.column().to_string());
     let message = match error.classify() {
-        serde_json::error::Category::Data => "the body is not a JSON object".to_owned(),
+        serde_json::error::Category::Data => Say::NotAnObject,
         serde_json::error::Category::Eof => {
-            format!("the body is not valid JSON: it ends early, at line {line} column {column}")
+            Say::JsonEndsEarly { line, column }
         }
         serde_json::error::Category::Io | serde_json::error::Category::Syntax => {
-            format!("the body is not valid JSON, see line {line} column {column}")
+            Say::JsonInvalid { line, column }
         }
     };
     Refusal::new(ErrorCode::InvalidArgument, message).hint(
-        "what a model wrote goes as a string into \"arguments\", or alone into a body of type text/plain",
+        Say::TextGoesInto,
     )
 }
 

@@ -9,6 +9,7 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 
 use super::answer::Refusal;
 use crate::mcp::PATH;
+use crate::words::Say;
 
 /// Refuses a page of another site, and a foreign host name that resolves to this machine.
 ///
@@ -31,7 +32,7 @@ pub(crate) fn check(
             is_local_name(host) || bare(host).parse::<IpAddr>().is_ok() || public == Some(host)
         });
         if !is_ours {
-            return Err(refusal("the host of the request is not this server"));
+            return Err(refusal(Say::OtherHost));
         }
     }
     for origin in headers.get_all(ORIGIN) {
@@ -41,7 +42,7 @@ pub(crate) fn check(
             is_local_name(host) || is_loopback || public == Some(host)
         });
         if !is_ours {
-            return Err(refusal("the request comes from a page of another site"));
+            return Err(refusal(Say::OtherSite));
         }
     }
     Ok(())
@@ -53,9 +54,9 @@ fn needs_caller(path: &str) -> bool {
     areas.iter().any(|area| path.starts_with(area)) || [PATH, "/openapi.json"].contains(&path)
 }
 
-fn refusal(message: &str) -> Refusal {
+fn refusal(message: Say) -> Refusal {
     Refusal::new(ErrorCode::Forbidden, message)
-        .hint("start the server with --public-url where it is known by another name")
+        .hint(Say::SetPublicUrl)
 }
 
 fn is_local_name(host: &str) -> bool {

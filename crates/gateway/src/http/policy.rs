@@ -16,6 +16,7 @@ use super::{headers, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::policy::{Explanation, Review, RuleReport};
+use crate::words::Say;
 
 #[derive(Serialize)]
 struct Shown<'p> {
@@ -59,18 +60,18 @@ pub(super) async fn explain(
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["record"])?;
     let name = options.get("record").ok_or_else(|| {
-        Refusal::new(ErrorCode::InvalidArgument, "record is missing")
+        Refusal::new(ErrorCode::InvalidArgument, Say::RecordMissing)
             .field("/record")
-            .hint("send ?record= with the id of a record, as GET /v1/calls lists them")
+            .hint(Say::SendRecord)
     })?;
     let id = sight::find(&gateway, &caller.principal, name).await?;
     let shown = gateway.archive().show(&id).await?;
     let record = &shown.record;
     if record.reply.is_none() {
-        let message = "this record has no answer, so no policy decided it";
+        let message = Say::NotDecided;
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .field("/record")
-            .hint("name the record of a call"));
+            .hint(Say::NameCallRecord));
     }
     let revision = record.policy_revision.clone().unwrap_or_default();
     let live = gateway.identity().policy().clone();

@@ -7,6 +7,7 @@ use http::StatusCode;
 
 use super::answer::{self, Refusal};
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 /// `/healthz`: the process is alive.
 pub(super) async fn alive() -> Response {
@@ -55,7 +56,7 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
 fn not_ready(message: &str) -> Response {
     let body = ErrorBody::new(ErrorCode::UpstreamError, message)
         .source(FaultSource::Gateway)
-        .hint("ask another server, or this one later");
+        .hint(Say::AskOtherServer);
     Refusal::from(body)
         .status(StatusCode::SERVICE_UNAVAILABLE)
         .into_response()

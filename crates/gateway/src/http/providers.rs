@@ -30,6 +30,7 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::nearest::nearest;
 use crate::offer::{Meant, Offer, OwnCall, meant};
+use crate::words::Say;
 
 /// Providers whose messages are supported.
 const PROVIDERS: [Dialect; 5] = [
@@ -71,17 +72,15 @@ pub(super) async fn calls(
 fn unread(dialect: Dialect, error: &DecodeError) -> Refusal {
     let refusal = Refusal::from(ErrorBody::from(error));
     match error {
-        DecodeError::Provider { .. } => refusal.hint("ask the provider again"),
-        DecodeError::CutOff => refusal.hint("raise the model's token limit and ask again"),
+        DecodeError::Provider { .. } => refusal.hint(Say::AskProvider),
+        DecodeError::CutOff => refusal.hint(Say::RaiseTokens),
         DecodeError::TooLarge { .. }
         | DecodeError::NotJson { .. }
         | DecodeError::Missing { .. }
         | DecodeError::Expected { .. }
         | DecodeError::Unsupported { .. }
         | DecodeError::Contradiction { .. }
-        | DecodeError::TooManyCalls => refusal.hint(format!(
-            "send the message as the API of {dialect} has returned it"
-        )),
+        | DecodeError::TooManyCalls => refusal.hint(Say::AsReturned { dialect: dialect.to_string() }),
     }
 }
 
@@ -225,10 +224,10 @@ async fn answered(
 /// Returns the request id of one call: those of a message are `r_1.1`, `r_1.2` and so on.
 fn numbered(request_id: &RequestId, index: usize) -> Result<RequestId, Refusal> {
     RequestId::new(format!("{request_id}.{}", index + 1)).map_err(|_| {
-        let message = "request_id is too long for a message: its calls get a number behind it";
+        let message = Say::RequestIdTooLong;
         Refusal::new(ErrorCode::InvalidArgument, message)
             .field("/envelope/request_id")
-            .hint("use at most 124 characters")
+            .hint(Say::ShorterRequestId)
     })
 }
 
@@ -241,9 +240,9 @@ fn dialect(name: &str) -> Result<Dialect, Refusal> {
             let shown: String = name.chars().take(80).collect();
             Refusal::new(
                 ErrorCode::NotFound,
-                format!("there is no provider {shown:?}"),
+                Say::NoProvider { name: shown },
             )
-            .hint(format!("there are {}", known().join(", ")))
+            .hint(Say::KnownNames { names: known().join(", ") })
             .did_you_mean(nearest(name, known()))
         })
 }
@@ -258,7 +257,7 @@ fn split(text: &str) -> Result<(&str, RequestEnvelope), Refusal> {
         return Ok((text, RequestEnvelope::default()));
     };
     if let Some(name) = outer.twice {
-        let message = format!("{name} is there twice");
+        let message = Say::OccursTwice { name: name.to_string() };
         return Err(Refusal::new(ErrorCode::InvalidArgument, message).field(format!("/{name}")));
     }
     match outer {
@@ -290,14 +289,14 @@ fn split(text: &str) -> Result<(&str, RequestEnvelope), Refusal> {
             ..
         } => {
             let message = match (message, other) {
-                (None, _) => "there is an envelope and no message".to_owned(),
+                (None, _) => Say::NoMessage,
                 (Some(_), other) => {
                     let other: String = other.unwrap_or_default().chars().take(80).collect();
-                    format!("{other:?} stands beside the message and its envelope")
+                    Say::BesideMessage { name: other }
                 }
             };
             Err(Refusal::new(ErrorCode::InvalidArgument, message)
-                .hint("send the message alone, or {\"message\": …, \"envelope\": {…}}"))
+                .hint(Say::MessageAlone))
         }
     }
 }

@@ -8,14 +8,15 @@ use jiff::Timestamp;
 use super::answer::Refusal;
 use crate::moment::{self, Moment};
 use crate::nearest::nearest;
+use crate::words::Say;
 
 /// Decodes one or more parts of the path.
 pub(super) fn segment<T>(part: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
     match part {
         Ok(Path(text)) => Ok(text),
         Err(_) => Err(
-            Refusal::new(ErrorCode::InvalidArgument, "the path is not UTF-8")
-                .hint("percent-encode the name as UTF-8"),
+            Refusal::new(ErrorCode::InvalidArgument, Say::PathNotUtf8)
+                .hint(Say::PercentEncode),
         ),
     }
 }
@@ -34,13 +35,13 @@ impl<'k, const N: usize> Options<'k, N> {
             let at = known.iter().position(|known| *known == name);
             let Some(place) = at.and_then(|at| given.get_mut(at)) else {
                 let shown: String = name.chars().take(80).collect();
-                let message = format!("{shown:?} is not an option of this address");
+                let message = Say::UnknownOption { name: shown };
                 return Err(Refusal::new(ErrorCode::InvalidArgument, message)
-                    .hint(format!("there are {}", known.join(", ")))
+                    .hint(Say::KnownNames { names: known.join(", ") })
                     .did_you_mean(nearest(&name, known)));
             };
             if place.replace(value).is_some() {
-                let message = format!("{name} is there twice");
+                let message = Say::OccursTwice { name };
                 return Err(Refusal::new(ErrorCode::InvalidArgument, message));
             }
         }
@@ -148,7 +149,7 @@ pub(super) fn read_behind(text: &str) -> Option<(Timestamp, String)> {
 pub(super) fn wrong(name: &str, form: &str) -> Refusal {
     Refusal::new(ErrorCode::InvalidArgument, format!("{name} is not {form}"))
         .field(format!("/{name}"))
-        .hint("correct it, or leave it out")
+        .hint(Say::CorrectOrLeaveOut)
 }
 
 /// Decodes names and values. Bytes that are not UTF-8 become the replacement character, which no option has.

@@ -11,11 +11,12 @@ use countersign::replay::{self, RulesAt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use super::{body, evidence};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::strict;
+use crate::words::Say;
 
 /// Request of a replay.
 #[derive(Deserialize, Default)]
@@ -69,10 +70,10 @@ pub(super) async fn replay(
         strict::from_slice(&body)
     };
     let Ok(Wanted { mode }) = wanted else {
-        let message = "the body is not an object with a mode";
+        let message = Say::NotAMode;
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .field("/mode")
-            .hint("send {\"mode\": \"verify\"}, \"recompute\" or \"in_force\""));
+            .hint(Say::SendMode));
     };
     let principal = (*caller.principal).clone();
     let replayer = match gateway.archive().replayer(principal) {
@@ -130,8 +131,8 @@ impl From<replay::Error> for Refusal {
     fn from(error: replay::Error) -> Self {
         match &error {
             replay::Error::NotAllowed => Self::new(ErrorCode::Forbidden, error.to_string())
-                .hint(format!("use a credential with the scope {}", replay::SCOPE)),
-            replay::Error::NoSuchRecord { id } => answer::not_found("record", id.as_str()),
+                .hint(Say::UseScope { scope: replay::SCOPE.to_string() }),
+            replay::Error::NoSuchRecord { id } => answer::not_found(Kind::Record, id.as_str()),
             replay::Error::Store(_) | replay::Error::Aborted(_) => answer::gateway_failed(&error),
         }
     }

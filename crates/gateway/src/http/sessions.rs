@@ -13,12 +13,13 @@ use countersign::contract::record::PhaseTimes;
 use countersign::contract::{ErrorCode, EvidenceRecord, RequestId, SnapshotId};
 use serde::Serialize;
 
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use super::query::{self, Options};
 use super::sight;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::strands::Strand;
+use crate::words::Say;
 
 /// Maximum number of calls that are shown of a session, the newest.
 const CALLS_MAX: usize = 200;
@@ -60,8 +61,8 @@ pub(super) async fn show(
     let options = Options::read(options.as_deref(), ["limit", "user"])?;
     let limit = options.limit(CALLS_MAX, 1, CALLS_MAX)?;
     let hidden = || {
-        answer::not_found("session", &name)
-            .hint("sessions are known for the newest 20,000 calls that named one")
+        answer::not_found(Kind::Session, &name)
+            .hint(Say::SessionsKnown)
     };
     let strands = gateway.pulse().strands();
     let user = options.get("user");

@@ -8,9 +8,10 @@ use countersign::ledger::LogRow;
 use countersign::realm::Realm;
 
 use super::SCOPE_CALLS;
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use crate::caller::{Caller, Proof};
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 /// True if the caller may see all records.
 pub(super) fn sees_all(principal: &Principal) -> bool {
@@ -39,9 +40,9 @@ pub(super) fn operators_only(caller: &Caller) -> Result<(), Refusal> {
     if is_operator(caller) {
         return Ok(());
     }
-    let message = "this is for operators of the server";
+    let message = Say::ForOperators;
     Err(Refusal::new(ErrorCode::Forbidden, message)
-        .hint(format!("use a credential with the scope {SCOPE_CALLS}")))
+        .hint(Say::UseScope { scope: SCOPE_CALLS.to_string() }))
 }
 
 /// True if the caller may see this record.
@@ -60,12 +61,10 @@ pub(super) fn whose(principal: &Principal, asked: Option<&str>) -> Result<Option
             Ok(Some(user.to_owned()))
         }
         Some(user) if user != principal.user_id => {
-            let message = "the calls of others may not be seen with this credential";
+            let message = Say::OtherUsersCalls;
             Err(Refusal::new(ErrorCode::Forbidden, message)
                 .field("/user")
-                .hint(format!(
-                    "leave it out, or use a credential with the scope {SCOPE_CALLS}"
-                )))
+                .hint(Say::LeaveOutOrScope { scope: SCOPE_CALLS.to_string() }))
         }
         Some(_) | None => Ok(Some(principal.user_id.clone())),
     }
@@ -164,11 +163,11 @@ fn seen(sight: Sight, name: &str) -> Result<SnapshotId, Refusal> {
         Sight::Seen(id) => Ok(id),
         Sight::Several(ids) => {
             let named: Vec<&str> = ids.iter().take(NAMED_MAX).map(SnapshotId::as_str).collect();
-            let message = format!("the call has {} records", ids.len());
+            let message = Say::SeveralRecords { count: ids.len().to_string() };
             Err(Refusal::new(ErrorCode::InvalidArgument, message)
-                .hint(format!("name one of them: {}", named.join(", "))))
+                .hint(Say::NameOneOf { names: named.join(", ") }))
         }
-        Sight::NotTheirs(_) | Sight::Nothing => Err(answer::not_found("record", name)
-            .hint("GET /v1/calls lists the newest calls with their evidence")),
+        Sight::NotTheirs(_) | Sight::Nothing => Err(answer::not_found(Kind::Record, name)
+            .hint(Say::NewestCallsWithEvidence)),
     }
 }

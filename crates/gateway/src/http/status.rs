@@ -12,6 +12,7 @@ use super::{headers, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::status::{About, View};
+use crate::words::Say;
 
 /// Shows the status. An ordinary caller sees their own; an operator sees everything, and the limits and budgets of a user
 /// or an agent if one is named.
@@ -33,9 +34,9 @@ pub(super) async fn show(
     };
     let agent = options.get("agent");
     if agent.is_some() && view == View::Own {
-        let message = "the status of an agent is for operators";
+        let message = Say::AgentStatus;
         return Err(Refusal::new(ErrorCode::Forbidden, message)
-            .hint("ask with the agent's own credential, without `agent`"));
+            .hint(Say::AgentsOwn));
     }
     let about = About {
         user_id: &user_id,

@@ -14,12 +14,13 @@ use http::HeaderValue;
 use http::header::HeaderName;
 use serde_json::{Map, Value};
 
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use super::query::{self, Options};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::nearest::nearest;
 use crate::offer::Facade;
+use crate::words::Say;
 
 /// Header with the approximate number of tokens of a list in a provider's format.
 const TOKENS: HeaderName = HeaderName::from_static("x-countersign-tokens");
@@ -68,10 +69,10 @@ impl Wanted {
         let max_tokens = options.parsed("max_tokens", "a number")?;
         let is_for_provider = matches!(format, Format::Provider(_));
         if !is_for_provider && (strict.is_some() || max_tokens.is_some()) {
-            let message = "strict and max_tokens are for a provider's format";
+            let message = Say::FormatNeeded;
             return Err(Refusal::new(ErrorCode::InvalidArgument, message)
                 .field("/format")
-                .hint("add format=openai, openai-responses, anthropic, gemini or mcp"));
+                .hint(Say::AddFormat));
         }
         let options = ToolListOptions {
             strict: strict.unwrap_or_default(),
@@ -166,12 +167,12 @@ fn chosen(entries: &[Arc<Entry>], names: &str) -> Result<Vec<Arc<Entry>>, Refusa
         let near = nearest(error.asked(), known.iter().map(String::as_str));
         let shown: String = error.asked().chars().take(80).collect();
         let message = match &error {
-            Unmatched::Name(_) => format!("there is no tool {shown:?}"),
-            Unmatched::Pattern(_) => format!("no tool fits the pattern {shown:?}"),
+            Unmatched::Name(_) => Say::NoSuchTool { name: shown },
+            Unmatched::Pattern(_) => Say::NoToolFits { pattern: shown },
         };
         Refusal::new(ErrorCode::NotFound, message)
             .field("/names")
-            .hint("GET /v1/tools lists those that there are")
+            .hint(Say::ListOfTools)
             .did_you_mean(near)
     })
 }
@@ -184,8 +185,8 @@ fn find<'e>(entries: &'e [Arc<Entry>], name: &str) -> Result<&'e Entry, Refusal>
         .map(|entry| &**entry)
         .ok_or_else(|| {
             let known = entries.iter().map(|entry| entry.name().as_str());
-            answer::not_found("tool", name)
-                .hint("GET /v1/tools lists those that there are")
+            answer::not_found(Kind::Tool, name)
+                .hint(Say::ListOfTools)
                 .did_you_mean(nearest(name, known))
         })
 }
@@ -203,7 +204,7 @@ fn in_words_of(
 ) -> Result<Response, Refusal> {
     let list = dialect.tools(specs, options).map_err(|error| {
         Refusal::new(ErrorCode::InvalidArgument, error.to_string())
-            .hint("ask for another format, a larger max_tokens, or fewer tools with names=")
+            .hint(Say::OtherFormat)
     })?;
     let mut response = answer::json(&list.json);
     response.headers_mut().insert(TOKENS, list.tokens.into());

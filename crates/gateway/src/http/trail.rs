@@ -18,6 +18,7 @@ use super::query::Options;
 use super::sight;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 /// Default and maximum number of lines of an answer.
 const LIMIT: usize = 1_000;
@@ -31,9 +32,9 @@ pub(super) async fn show(
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["format", "after", "limit", "users"])?;
     if !sight::sees_all(&caller.principal) {
-        let message = "the records of all users may not be seen with this credential";
+        let message = Say::AllUsersRecords;
         return Err(Refusal::new(ErrorCode::Forbidden, message)
-            .hint(format!("use a credential with the scope {SCOPE_CALLS}")));
+            .hint(Say::UseScope { scope: SCOPE_CALLS.to_string() }));
     }
     let form = options.one_of("format", TrailForm::ALL, TrailForm::as_str)?;
     let next = Trail {

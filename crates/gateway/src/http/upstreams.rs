@@ -5,10 +5,11 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 
-use super::answer::{self, Refusal};
+use super::answer::{self, Kind, Refusal};
 use super::{query, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::words::Say;
 
 /// Asks the upstream, for callers who may see what operators see.
 pub(super) async fn test(
@@ -20,7 +21,7 @@ pub(super) async fn test(
     sight::operators_only(&caller)?;
     let probe = gateway.probe_upstream(&name).await;
     let probe = probe.ok_or_else(|| {
-        answer::not_found("upstream", &name).hint("GET /v1/status lists the upstreams")
+        answer::not_found(Kind::Upstream, &name).hint(Say::ListOfUpstreams)
     })?;
     Ok(answer::json(&probe))
 }

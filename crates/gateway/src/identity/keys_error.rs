@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 use countersign::ledger;
 
+use crate::words::Say;
+
 /// Reason why an operation on an API key failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
@@ -68,26 +70,26 @@ impl KeysError {
     pub fn body(&self) -> ErrorBody {
         let message = self.to_string();
         match self {
-            Self::Store(_) => ErrorBody::new(ErrorCode::UpstreamError, "the store does not answer")
+            Self::Store(_) => ErrorBody::new(ErrorCode::UpstreamError, Say::StoreSilent)
                 .source(FaultSource::Gateway)
-                .hint("send the same request again later"),
+                .hint(Say::SameRequestLater),
             Self::Invalid { field, .. } => ErrorBody::new(ErrorCode::InvalidArgument, message)
                 .field(*field)
-                .hint("correct it and send the request again"),
+                .hint(Say::CorrectAndSend),
             Self::Beyond { field, .. } => ErrorBody::new(ErrorCode::Forbidden, message)
                 .field(*field)
-                .hint("let a caller with that right make it, or the operator"),
+                .hint(Say::LetAnotherMakeIt),
             Self::NoKey { .. } => {
-                ErrorBody::new(ErrorCode::NotFound, message).hint("GET /v1/keys lists all keys")
+                ErrorBody::new(ErrorCode::NotFound, message).hint(Say::ListOfKeys)
             }
             Self::Ended { .. } => ErrorBody::new(ErrorCode::InvalidArgument, message)
-                .hint("make a new key in its place"),
+                .hint(Say::NewKeyInstead),
             Self::Full { .. } => ErrorBody::new(ErrorCode::InvalidArgument, message)
-                .hint("revoke keys; they are forgotten 30 days later"),
+                .hint(Say::RevokeKeys),
             Self::Busy => ErrorBody::new(ErrorCode::Conflict, message)
-                .hint("look at the key and send the request again"),
+                .hint(Say::LookAtKey),
             Self::MissingScope { scope } => ErrorBody::new(ErrorCode::Forbidden, message)
-                .hint(format!("use a credential with the scope {scope}")),
+                .hint(Say::UseScope { scope: scope.to_string() }),
         }
     }
 }

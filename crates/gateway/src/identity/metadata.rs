@@ -9,6 +9,7 @@ use serde_json::json;
 use super::challenge::{METADATA, base_url};
 use crate::gateway::Gateway;
 use crate::http::answer::{self, Refusal};
+use crate::words::Say;
 
 /// Answers `/.well-known/oauth-protected-resource` and the same below it for `/mcp`.
 pub(super) async fn metadata(
@@ -20,8 +21,8 @@ pub(super) async fn metadata(
     let issuers = &policy.file().issuers;
     let base = base_url(gateway.settings(), &headers);
     let Some(base) = base.filter(|_| !issuers.is_empty()) else {
-        return Refusal::new(ErrorCode::NotFound, "no issuer of tokens is set up")
-            .hint("use an API key; tokens need an [[issuers]] entry in the policy")
+        return Refusal::new(ErrorCode::NotFound, Say::NoIssuer)
+            .hint(Say::UseApiKey)
             .into_response();
     };
     let suffix = uri.path().strip_prefix(METADATA).unwrap_or_default();

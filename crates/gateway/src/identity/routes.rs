@@ -25,6 +25,7 @@ use crate::http::answer::{self, Refusal};
 use crate::http::body;
 use crate::policy::Period;
 use crate::strict;
+use crate::words::Say;
 
 /// Routes that need no credential.
 pub fn for_anybody() -> Router<Gateway> {
@@ -110,8 +111,8 @@ async fn revoke(
 
 fn keys(gateway: &Gateway) -> Result<&ApiKeys, Refusal> {
     gateway.identity().keys().ok_or_else(|| {
-        Refusal::new(ErrorCode::NotFound, "this server has no API keys")
-            .hint("start it on a store that stays")
+        Refusal::new(ErrorCode::NotFound, Say::NoApiKeys)
+            .hint(Say::StartOnStore)
     })
 }
 
@@ -128,7 +129,7 @@ fn once(issued: &IssuedKey) -> Response {
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     strict::from_slice(body).map_err(|error| {
         let message = format!("the body is not what is asked for: {error}");
-        Refusal::new(ErrorCode::InvalidArgument, message).hint("docs/identity.md shows an example")
+        Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::IdentityExample)
     })
 }
 

@@ -21,6 +21,7 @@ use crate::gateway::Gateway;
 use crate::http::answer::{self, Refusal};
 use crate::http::{body, edge};
 use crate::strict;
+use crate::words::Say;
 
 /// Interval of empty lines that show that an operation is still running.
 const BEAT: Duration = Duration::from_secs(5);
@@ -116,9 +117,7 @@ async fn prove(State(gateway): State<Gateway>, request: Request) -> Result<Respo
     let challenge: Option<Challenge> = strict::from_slice(&body).ok();
     let answered = challenge.and_then(|challenge| prover.answer(&challenge.nonce));
     let Some((ticket, proof)) = answered else {
-        let message = "the body is not an object with a nonce";
-        return Err(Refusal::new(ErrorCode::InvalidArgument, message)
-            .hint("send {\"nonce\": \"…\"}: 32 bytes in lower-case hexadecimal digits"));
+        return Err(Refusal::new(ErrorCode::InvalidArgument, Say::NotANonce).hint(Say::SendNonce));
     };
     Ok(answer::json(&Proved { ticket, proof }))
 }

@@ -15,6 +15,7 @@ use super::view::View;
 use crate::gateway::Gateway;
 use crate::http::answer::Refusal;
 use crate::identity::base_url;
+use crate::words::Say;
 
 pub(super) async fn acp(
     State(gateway): State<Gateway>,
@@ -59,9 +60,9 @@ fn base_of(profile: Profile, gateway: &Gateway, headers: &HeaderMap) -> Result<S
     base.ok_or_else(|| {
         Refusal::new(
             ErrorCode::NotFound,
-            "this server has no pages of this standard",
+            Say::NoSuchStandard,
         )
-        .hint("GET /openapi.json lists what there is")
+        .hint(Say::ListOfPaths)
     })
 }
 

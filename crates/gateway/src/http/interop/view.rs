@@ -23,6 +23,7 @@ use crate::gateway::Gateway;
 use crate::http::answer::Refusal;
 use crate::http::headers;
 use crate::http::query::{self, Options};
+use crate::words::Say;
 
 /// A page of a standard, built from the answer of a tool.
 ///
@@ -136,9 +137,9 @@ async fn show(
     let is_meant = |view: &&View| view.profile == profile && view.resource == resource;
     let Some(view) = gateway.views().iter().find(is_meant) else {
         let shown: String = resource.chars().take(80).collect();
-        let message = format!("this server has no {shown:?} in the words of a standard");
+        let message = Say::NoSuchView { name: shown };
         return Err(Refusal::new(ErrorCode::NotFound, message)
-            .hint("GET /openapi.json lists what there is"));
+            .hint(Say::ListOfPaths));
     };
     let options = Options::read(query.as_deref(), ["user_id"])?;
     let reply = gateway
