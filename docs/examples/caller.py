@@ -5,7 +5,7 @@
 import json, os, sys, time, urllib.error, urllib.request, uuid
 
 SERVER = os.environ.get("COUNTERSIGN_URL", "http://127.0.0.1:8787")
-API_KEY = os.environ.get("COUNTERSIGN_API_KEY")  # csk_…; not needed before the server has its first key
+API_KEY = os.environ.get("COUNTERSIGN_KEY")  # csk_…; not needed before the server has its first key
 
 
 def call(tool, arguments, key, patience_seconds=300):

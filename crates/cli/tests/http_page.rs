@@ -82,7 +82,7 @@ fn the_program_for_callers_works() {
         let mut command = Command::new("python3");
         command.args([&format!("{docs}/examples/caller.py"), tool, arguments]);
         command.env("COUNTERSIGN_URL", &server.url);
-        command.env_remove("COUNTERSIGN_API_KEY");
+        command.env_remove("COUNTERSIGN_KEY");
         command
     };
     let made = call("notes.add", r#"{"text": "buy tea"}"#).output();

@@ -51,9 +51,16 @@ pub fn tell(material: Material<'_>, language: Language) -> Story {
         looks: looks.map(|part| teller.look(part)).collect(),
         notes: teller.notes(&steps),
         is_opened: material.bundle.is_some(),
+        is_erased: is_erased(material.case),
         steps,
         language,
     }
+}
+
+/// True if the user of a case was erased.
+fn is_erased(case: &ShownCase) -> bool {
+    let mut records = case.records.iter();
+    records.any(|part| part.record.kind == RecordKind::Erasure)
 }
 
 struct Teller<'a> {
@@ -272,10 +279,7 @@ impl Teller<'_> {
         let says = self.says;
         let case = self.material.case;
         let is_tampered = case.records.iter().any(|part| !part.is_intact);
-        let is_erased = case
-            .records
-            .iter()
-            .any(|part| part.record.kind == RecordKind::Erasure);
+        let is_erased = is_erased(case);
         let is_step = |part: &&ShownPart| part.part != CasePart::Looked;
         let mut steps_only = case.records.iter().filter(is_step);
         let is_waiting = steps_only.any(|part| part.signed_size.is_none());

@@ -114,7 +114,7 @@ fn opens_with_its_use(page: &str) -> bool {
 }
 
 /// Last line on which the first block of a page may begin, so that a reader finds it without scrolling.
-const FIRST_BLOCK_LINES_MAX: usize = 14;
+const FIRST_BLOCK_LINES_MAX: usize = 16;
 
 /// True if a page has something to copy near its beginning.
 fn begins_with_a_block(page: &str) -> bool {

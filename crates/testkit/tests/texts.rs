@@ -366,6 +366,29 @@ fn an_error_without_a_cause_is_found() {
     assert_eq!(named, [("Away", true), ("Wrong", false)]);
 }
 
+/// True if a source gives a hint that is not in the tables of messages, so that it exists in one language only.
+fn has_loose_hint(source: &str) -> bool {
+    let dense: String = source.split_whitespace().collect();
+    [".hint(\"", ".hint(format!("]
+        .iter()
+        .any(|start| dense.contains(start))
+}
+
+/// C12: hints of the gateway come from the tables, so they exist in English and Chinese.
+#[test]
+fn hints_of_the_gateway_are_in_the_tables() {
+    let files = files_under(&root().join("crates/gateway/src"), "rs");
+    assert!(files.len() > 100, "{} files", files.len());
+    let loose = files.iter().filter(|file| {
+        let source = std::fs::read_to_string(file).expect("sources are UTF-8");
+        has_loose_hint(product(file, &source))
+    });
+    let loose: Vec<String> = loose.map(|file| file.display().to_string()).collect();
+    assert!(loose.is_empty(), "{}", loose.join("\n"));
+    assert!(has_loose_hint("refusal.hint(\n    \"try again\",\n)"));
+    assert!(!has_loose_hint("refusal.hint(Say::TryAgain)"));
+}
+
 /// Every Rust source of the workspace.
 fn sources() -> Vec<PathBuf> {
     let mut files = files_under(&root().join("crates"), "rs");

@@ -312,6 +312,10 @@ fn a_hold_covers_a_case_and_an_erasure_is_told() {
         page.contains("User erased by") && !page.contains("id=\"keep\""),
         "{page}"
     );
+    // No reason opens what is gone, so none is asked for.
+    for offered in ["id=\"reason\"", "id=\"zip\"", "Open and show"] {
+        assert!(!page.contains(offered), "{offered}: {page}");
+    }
     let (answer, _) = person.send("/erasures", &[("name", id), ("reason", "again")]);
     assert_eq!(answer.status, 404);
 }

@@ -50,6 +50,9 @@ pub struct Story {
     pub notes: Vec<String>,
     /// True if content was opened.
     pub is_opened: bool,
+    /// True if the user was erased, so that no reason opens any content.
+    #[serde(skip)]
+    pub(crate) is_erased: bool,
     #[serde(skip)]
     pub(super) language: Language,
 }
@@ -144,6 +147,7 @@ impl Story {
             looks: Vec::new(),
             notes: Vec::new(),
             is_opened: true,
+            is_erased: false,
             language,
         }
     }

@@ -275,6 +275,7 @@ fn an_erasure_is_told() {
     let by = format!("the operator tester · {at}");
     assert_eq!(fact("User erased by"), Some(&*by));
     assert!(story.notes.iter().any(|note| note.contains("was erased")));
+    assert!(story.is_erased);
     let offers = |note: &String| note.contains("gives a reason");
     assert!(!story.notes.iter().any(offers), "{:?}", story.notes);
 }

@@ -388,6 +388,23 @@ async fn messages_follow_the_locale() {
     assert_snapshot!(near, @r#"NOT_FOUND 没有名为 "memory.serch" 的工具 | 您是否想写 memory.search？"#);
     let approval = said("GET", "/v1/approvals/ap_none", "zh-CN,en;q=0.5", "").await;
     assert_snapshot!(approval, @r#"NOT_FOUND 没有编号为 "ap_none" 的确认请求 | 请列出确认请求，查看现有的编号；过期的请求会被删除"#);
+    for (method, path, body) in [
+        ("GET", "/v1/no-such-path", ""),
+        ("GET", "/v1/calls/req_none", ""),
+        ("GET", "/v1/cases/order_none", ""),
+        ("GET", "/v1/calls?limt=2", ""),
+        ("POST", "/v1/approvals/ap_none", "{}"),
+        ("POST", "/v1/holds", "{}"),
+        ("POST", "/v1/claims", "{}"),
+        ("POST", "/v1/grants", "{}"),
+        ("POST", "/v1/tools/notes.add", "{"),
+        ("POST", "/v1/tools/notes.add", r#"{"text": "a"}"#),
+    ] {
+        let answered = said(method, path, "zh-CN", body).await;
+        let parts = answered.split(" | ").map(|part| part.chars());
+        let is_chinese = parts.map(|mut part| part.any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)));
+        assert!(is_chinese.eq([true, true]), "{method} {path}: {answered}");
+    }
     let english = said("GET", "/v1/approvals/ap_none", "en;q=0.9,zh", "").await;
     assert_snapshot!(english, @r#"NOT_FOUND there is no approval "ap_none" | list the approvals to see which exist; old ones are removed"#);
 }
