@@ -35,15 +35,13 @@ const OUTPUT_NOT_RUN: [(&str, &str); 1] = [(
 )];
 
 /// Commands that a page takes for granted: calls that were made, before a server is started.
-const BEFORE: [(&str, &[&str]); 1] = [
-    (
-        "erasure.md",
-        &[
-            "countersign call notes.list --user ann",
-            "countersign call notes.list --user bob",
-        ],
-    ),
-];
+const BEFORE: [(&str, &[&str]); 1] = [(
+    "erasure.md",
+    &[
+        "countersign call notes.list --user ann",
+        "countersign call notes.list --user bob",
+    ],
+)];
 
 /// Commands that the reader is asked to change, as the test changes them: `init` asks for answers, and has a default for each. Ports are free
 /// ones, and the database is one of the tests.
@@ -53,7 +51,10 @@ const CHANGED: [(&str, &str); 6] = [
     ("127.0.0.1', 9000", "127.0.0.1', $PORT"),
     ("127.0.0.1:9000", "127.0.0.1:$PORT"),
     ("--listen 127.0.0.1:8790", "--listen 127.0.0.1:$PORT"),
-    ("'postgres://countersign:PASSWORD@db.example.com/countersign'", "$TEST_DB"),
+    (
+        "'postgres://countersign:PASSWORD@db.example.com/countersign'",
+        "$TEST_DB",
+    ),
 ];
 
 /// P1: the first commands of a page work, and show what the page shows.

@@ -155,7 +155,9 @@ impl Sequencer {
             }
             Disposal::Done(_) if self.has_jumped => {
                 self.has_jumped = false;
-                tracing::info!("the store clock is accepted again; deletion of expired data resumes");
+                tracing::info!(
+                    "the store clock is accepted again; deletion of expired data resumes"
+                );
             }
             Disposal::Stopped(_) | Disposal::Done(_) => {}
         }

@@ -153,8 +153,9 @@ pub(super) async fn reasons(
     let asked: Result<Asked, _> = strict::from_slice(&body);
     let Ok(Asked { records, reason }) = asked else {
         let message = Say::NotRecordsAndReason;
-        return Err(Refusal::new(ErrorCode::InvalidArgument, message)
-            .hint(Say::SendRecordsAndReason));
+        return Err(
+            Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendRecordsAndReason)
+        );
     };
     if records.is_empty() || records.len() > LIMIT_MAX {
         let form = format!("a list of 1 to {LIMIT_MAX} records");

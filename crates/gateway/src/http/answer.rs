@@ -261,13 +261,10 @@ pub(crate) enum Kind {
 pub(crate) fn gateway_failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
     let error = countersign::redact::error_text(error);
     tracing::error!(error, "the gateway failed, so a request was not answered");
-    ErrorBody::new(
-        ErrorCode::UpstreamError,
-        Say::NotAnswered,
-    )
-    .source(FaultSource::Gateway)
-    .hint(Say::SameRequestLater)
-    .into()
+    ErrorBody::new(ErrorCode::UpstreamError, Say::NotAnswered)
+        .source(FaultSource::Gateway)
+        .hint(Say::SameRequestLater)
+        .into()
 }
 
 /// Maps errors of the archive to the closed codes.
@@ -275,33 +272,45 @@ impl From<archive::Error> for Refusal {
     fn from(error: archive::Error) -> Self {
         use archive::Error;
         match &error {
-            Error::MissingScope { scope } => Self::new(ErrorCode::Forbidden, error.to_string())
-                .hint(Say::UseScope { scope: scope.to_string() }),
-            Error::NoReason => Self::new(ErrorCode::InvalidArgument, error.to_string())
+            Error::MissingScope { scope } => Self::new(
+                ErrorCode::Forbidden,
+                Say::ScopeMissing {
+                    scope: format!("{scope:?}"),
+                },
+            )
+            .hint(Say::UseScope {
+                scope: (*scope).to_owned(),
+            }),
+            Error::NoReason => Self::new(ErrorCode::InvalidArgument, Say::NoReason)
                 .field("/reason")
                 .hint(Say::ReasonNeeded),
             Error::NoRecord { id } => not_found(Kind::Record, id.as_str()),
-            Error::UnknownUser { .. } => Self::new(ErrorCode::NotFound, error.to_string())
-                .hint(Say::NameKnownUser),
+            Error::UnknownUser { user_id } => Self::new(
+                ErrorCode::NotFound,
+                Say::UnknownUser {
+                    user_id: user_id.clone(),
+                },
+            )
+            .hint(Say::NameKnownUser),
             Error::NameTheUser { .. } => Self::new(ErrorCode::InvalidArgument, error.to_string())
                 .field("/user")
                 .hint(Say::NameTheUser),
-            Error::NoUser | Error::TooMany { .. } | Error::NotCanonical(_) => {
+            Error::NoUser => Self::new(ErrorCode::InvalidArgument, Say::NoUserId),
+            Error::TooMany { .. } | Error::NotCanonical(_) => {
                 Self::new(ErrorCode::InvalidArgument, error.to_string())
             }
-            Error::NoCheckpoint | Error::NotSignedYet { .. } => {
-                // There is no proof yet, but there will be soon.
-                let body = ErrorBody::new(ErrorCode::NotFound, error.to_string());
-                body.retry_after_ms(SIGNED_SOON_MS)
-                    .hint(Say::WaitThenAsk)
-                    .into()
+            Error::NoCheckpoint => signed_soon(Say::NoCheckpoint),
+            Error::NotSignedYet { id } => signed_soon(Say::NotSignedYet { id: id.to_string() }),
+            Error::NoSigner => {
+                Self::new(ErrorCode::NotFound, Say::NoSigningKey).hint(Say::NoSigner)
             }
-            Error::NoSigner => Self::new(ErrorCode::NotFound, error.to_string())
-                .hint(Say::NoSigner),
             Error::Held(_) => Self::new(ErrorCode::InvalidArgument, error.to_string()),
-            Error::Store(ledger::Error::UnderHold { .. }) => {
-                Self::new(ErrorCode::Conflict, error.to_string())
-            }
+            Error::Store(ledger::Error::UnderHold { reason }) => Self::new(
+                ErrorCode::Conflict,
+                Say::UnderHold {
+                    reason: reason.clone(),
+                },
+            ),
             Error::Store(_)
             | Error::Checkpoint(_)
             | Error::NotGrown(_)
@@ -310,6 +319,12 @@ impl From<archive::Error> for Refusal {
             | Error::Tampered { .. } => gateway_failed(&error),
         }
     }
+}
+
+/// Refuses a proof that will be there soon.
+fn signed_soon(message: Say) -> Refusal {
+    let body = ErrorBody::new(ErrorCode::NotFound, message).retry_after_ms(SIGNED_SOON_MS);
+    body.hint(Say::WaitThenAsk).into()
 }
 
 /// Time until the next checkpoint: one is signed at least once a second while records wait for it.

@@ -187,10 +187,7 @@ impl From<Error> for Refusal {
 }
 
 fn malformed() -> Refusal {
-    Refusal::new(
-        ErrorCode::InvalidArgument,
-        Say::NotAnAnswer,
-    )
-    .field("/decision")
-    .hint(Say::SendDecision)
+    Refusal::new(ErrorCode::InvalidArgument, Say::NotAnAnswer)
+        .field("/decision")
+        .hint(Say::SendDecision)
 }

@@ -197,7 +197,9 @@ fn refusal(error: &axum::Error, settings: &Settings) -> Refusal {
     match cause.and_then(|cause| cause.downcast_ref::<Unread>()) {
         Some(Unread::TooLong) => {
             let max = settings.body_bytes_max;
-            let message = Say::BodyTooLong { max: max.to_string() };
+            let message = Say::BodyTooLong {
+                max: max.to_string(),
+            };
             Refusal::new(ErrorCode::InvalidArgument, message)
                 .status(StatusCode::PAYLOAD_TOO_LARGE)
                 .hint(Say::SendLessAtOnce)
@@ -205,14 +207,19 @@ fn refusal(error: &axum::Error, settings: &Settings) -> Refusal {
         Some(Unread::TooSlow) => {
             let (least, grace) = (settings.body_bytes_per_second_min, settings.body_grace);
             let seconds = grace.as_secs();
-            let message = Say::BodyTooSlow { least: least.to_string(), seconds: seconds.to_string() };
+            let message = Say::BodyTooSlow {
+                least: least.to_string(),
+                seconds: seconds.to_string(),
+            };
             Refusal::new(ErrorCode::Timeout, message)
                 .status(StatusCode::REQUEST_TIMEOUT)
                 .hint(Say::SendFaster)
         }
         Some(Unread::TooLate) => {
             let seconds = settings.read_timeout.as_secs();
-            let message = Say::BodyTooLate { seconds: seconds.to_string() };
+            let message = Say::BodyTooLate {
+                seconds: seconds.to_string(),
+            };
             Refusal::new(ErrorCode::Timeout, message)
                 .status(StatusCode::REQUEST_TIMEOUT)
                 .hint(Say::NothingWasRun)
@@ -224,8 +231,7 @@ fn refusal(error: &axum::Error, settings: &Settings) -> Refusal {
             Refusal::from(body.hint(Say::WaitThenSameRequest))
         }
         Some(Unread::Broken(_)) | None => {
-            Refusal::new(ErrorCode::InvalidArgument, Say::BodyEndedEarly)
-                .hint(Say::NothingWasRun)
+            Refusal::new(ErrorCode::InvalidArgument, Say::BodyEndedEarly).hint(Say::NothingWasRun)
         }
     }
 }

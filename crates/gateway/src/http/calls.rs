@@ -142,8 +142,7 @@ pub(super) async fn one(
 ) -> Result<Response, Refusal> {
     let request_id = query::segment(request_id)?;
     let options = Options::read(query.as_deref(), ["user"])?;
-    let hidden =
-        || answer::not_found(Kind::Call, &request_id).hint(Say::NewestCalls);
+    let hidden = || answer::not_found(Kind::Call, &request_id).hint(Say::NewestCalls);
     let user = sight::whose(&caller.principal, options.get("user"))?;
     let id = RequestId::new(&request_id).map_err(|_| hidden())?;
     let rows = gateway

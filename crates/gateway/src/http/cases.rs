@@ -186,9 +186,7 @@ async fn seen(
         Sight::Seen(id) => vec![id],
         Sight::Several(ids) => ids,
         Sight::NotTheirs(_) | Sight::Nothing => {
-            return Err(answer::not_found(Kind::Case, name).hint(
-                Say::NameForCase,
-            ));
+            return Err(answer::not_found(Kind::Case, name).hint(Say::NameForCase));
         }
     };
     let mut case = gateway.archive().case(name, &ids).await?;

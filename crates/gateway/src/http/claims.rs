@@ -136,8 +136,7 @@ impl FoundOutcome {
             (Self::Happened, Some(answer)) => Ok(Resolution::Happened(answer)),
             (Self::DidNotHappen, None) => Ok(Resolution::DidNotHappen),
             (Self::Happened, None) | (Self::DidNotHappen, Some(_)) => {
-                let message =
-                    Say::AnswerByOutcome;
+                let message = Say::AnswerByOutcome;
                 Err(Refusal::new(ErrorCode::InvalidArgument, message).field("/answer"))
             }
         }
@@ -315,22 +314,17 @@ pub(super) async fn settle_all(
 }
 
 fn not_in_doubt() -> Refusal {
-    Refusal::new(ErrorCode::Conflict, Say::NotInDoubt)
-        .hint(Say::ListOfClaims)
+    Refusal::new(ErrorCode::Conflict, Say::NotInDoubt).hint(Say::ListOfClaims)
 }
 
 fn malformed() -> Refusal {
     let message = Say::NotASettlement;
-    Refusal::new(ErrorCode::InvalidArgument, message).hint(
-        Say::SendSettlement,
-    )
+    Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendSettlement)
 }
 
 fn malformed_all() -> Refusal {
     let message = Say::NotSettlements;
-    Refusal::new(ErrorCode::InvalidArgument, message).hint(
-        Say::SendSettlements,
-    )
+    Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendSettlements)
 }
 
 #[cfg(test)]

@@ -63,7 +63,9 @@ fn check(gateway: &Gateway, request: &Request) -> Result<(), Refusal> {
         .path_and_query()
         .map_or(0, |path| path.as_str().len());
     if path.saturating_add(head_bytes(request.headers())) > max {
-        let message = Say::HeadTooLong { max: max.to_string() };
+        let message = Say::HeadTooLong {
+            max: max.to_string(),
+        };
         return Err(Refusal::new(ErrorCode::InvalidArgument, message)
             .status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
             .hint(Say::FewerHeaders));
@@ -72,9 +74,7 @@ fn check(gateway: &Gateway, request: &Request) -> Result<(), Refusal> {
     // As RFC 9112 requires: a proxy in between may have used the other one.
     if hosts > 1 || hosts == 0 && request.version() == Version::HTTP_11 {
         let message = Say::HostNotOnce;
-        return Err(
-            Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendHostOnce)
-        );
+        return Err(Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendHostOnce));
     }
     let public_url = gateway.settings().public_url.as_deref();
     origin::check(request.headers(), request.uri().path(), public_url)
@@ -92,11 +92,7 @@ fn bare(response: &Response) -> Option<Refusal> {
     }
     if status.is_client_error() {
         let refusal = Refusal::new(ErrorCode::InvalidArgument, Say::RequestUnreadable);
-        return Some(
-            refusal
-                .status(status)
-                .hint(Say::SeeOpenApi),
-        );
+        return Some(refusal.status(status).hint(Say::SeeOpenApi));
     }
     status.is_server_error().then(|| {
         let message = Say::NotAnswered;
@@ -116,13 +112,14 @@ fn head_bytes(headers: &HeaderMap) -> usize {
 /// Refuses an unknown path.
 pub async fn no_such_path(request: Request) -> Refusal {
     let path: String = request.uri().path().chars().take(80).collect();
-    Refusal::new(ErrorCode::NotFound, Say::NoPath { path })
-        .hint(Say::ListOfPaths)
+    Refusal::new(ErrorCode::NotFound, Say::NoPath { path }).hint(Say::ListOfPaths)
 }
 
 /// Refuses a method that the path does not have.
 pub async fn no_such_method(request: Request) -> Refusal {
-    let message = Say::NoMethod { method: request.method().to_string() };
+    let message = Say::NoMethod {
+        method: request.method().to_string(),
+    };
     Refusal::new(ErrorCode::InvalidArgument, message)
         .status(StatusCode::METHOD_NOT_ALLOWED)
         .hint(Say::SeeAllow)

@@ -106,16 +106,11 @@ impl From<Error> for Refusal {
 }
 
 fn malformed() -> Refusal {
-    Refusal::new(ErrorCode::InvalidArgument, Say::NotAGrant).hint(
-        Say::SendGrant,
-    )
+    Refusal::new(ErrorCode::InvalidArgument, Say::NotAGrant).hint(Say::SendGrant)
 }
 
 fn malformed_revocation() -> Refusal {
-    Refusal::new(
-        ErrorCode::InvalidArgument,
-        Say::NotARevocation,
-    )
-    .field("/reason")
-    .hint(Say::SendRevocation)
+    Refusal::new(ErrorCode::InvalidArgument, Say::NotARevocation)
+        .field("/reason")
+        .hint(Say::SendRevocation)
 }

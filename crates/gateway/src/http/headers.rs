@@ -91,7 +91,9 @@ fn is_plain(headers: &HeaderMap) -> bool {
 /// Decodes the body as UTF-8.
 pub(super) fn utf8(body: &[u8]) -> Result<&str, Refusal> {
     std::str::from_utf8(body).map_err(|error| {
-        let message = Say::NotUtf8 { byte: error.valid_up_to().to_string() };
+        let message = Say::NotUtf8 {
+            byte: error.valid_up_to().to_string(),
+        };
         Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendUtf8)
     })
 }
@@ -174,8 +176,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     });
     let key = key.ok_or_else(|| {
         let message = Say::KeyForm;
-        Refusal::new(ErrorCode::InvalidArgument, message)
-            .hint(Say::SendKeyBare)
+        Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendKeyBare)
     })?;
     Ok(Some(key))
 }

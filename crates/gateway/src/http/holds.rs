@@ -107,8 +107,7 @@ pub(super) async fn release(
     let evidence = archive.release_all(&covered, &caller.principal, &reason);
     let evidence = evidence.await?;
     if evidence.is_empty() {
-        return Err(Refusal::new(ErrorCode::NotFound, Say::NoHold)
-            .hint(Say::ListOfHolds));
+        return Err(Refusal::new(ErrorCode::NotFound, Say::NoHold).hint(Say::ListOfHolds));
     }
     Ok(done(covered, evidence))
 }
@@ -140,8 +139,7 @@ async fn target(
         Sight::Seen(id) => vec![id],
         Sight::Several(ids) => ids,
         Sight::NotTheirs(_) | Sight::Nothing => {
-            return Err(answer::not_found(Kind::Record, &name)
-                .hint(Say::NameForHold));
+            return Err(answer::not_found(Kind::Record, &name).hint(Say::NameForHold));
         }
     };
     let mut rows = Vec::new();
@@ -184,8 +182,7 @@ pub(super) async fn erase(
     let erasure = erasure.await?;
     let Some(evidence) = erasure.record else {
         let message = Say::NoUserData;
-        return Err(Refusal::new(ErrorCode::NotFound, message)
-            .hint(Say::UserMayBeErased));
+        return Err(Refusal::new(ErrorCode::NotFound, message).hint(Say::UserMayBeErased));
     };
     Ok(answer::json(&Erased {
         evidence,
@@ -199,7 +196,5 @@ pub(super) async fn erase(
 
 fn malformed() -> Refusal {
     let message = Say::NotATarget;
-    Refusal::new(ErrorCode::InvalidArgument, message).hint(
-        Say::SendTarget,
-    )
+    Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::SendTarget)
 }

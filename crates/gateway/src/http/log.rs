@@ -106,9 +106,7 @@ pub(super) async fn tile(
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Refusal> {
     let path = query::segment(path)?;
-    let missing = || {
-        answer::not_found(Kind::Tile, &path).hint(Say::TileSize)
-    };
+    let missing = || answer::not_found(Kind::Tile, &path).hint(Say::TileSize);
     let wanted: TilePath = format!("tile/{path}").parse().map_err(|_| missing())?;
     let principal = &caller.principal;
     let cache = match wanted.kind {
@@ -116,8 +114,11 @@ pub(super) async fn tile(
         TileKind::Entries if sight::sees_all(principal) => "private, max-age=31536000, immutable",
         TileKind::Entries => {
             let message = Say::AllUsersRecords;
-            return Err(Refusal::new(ErrorCode::Forbidden, message)
-                .hint(Say::UseScope { scope: SCOPE_CALLS.to_string() }));
+            return Err(
+                Refusal::new(ErrorCode::Forbidden, message).hint(Say::UseScope {
+                    scope: SCOPE_CALLS.to_string(),
+                }),
+            );
         }
     };
     let bytes = gateway.archive().tile(&wanted).await?.ok_or_else(missing)?;

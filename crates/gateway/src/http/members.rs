@@ -112,7 +112,9 @@ impl<'b> Members<'b> {
     /// Refuses unknown and duplicate members: dropping one silently would hide a mistake.
     fn check(&self) -> Result<(), Refusal> {
         if let Some(name) = self.twice {
-            let message = Say::OccursTwice { name: name.to_string() };
+            let message = Say::OccursTwice {
+                name: name.to_string(),
+            };
             return Err(Refusal::new(ErrorCode::InvalidArgument, message)
                 .field(format!("/{name}"))
                 .hint(Say::SendItOnce));
@@ -165,16 +167,12 @@ fn not_json(error: &serde_json::Error) -> Refusal {
     let (line, column) = (error.line().to_string(), error.column().to_string());
     let message = match error.classify() {
         serde_json::error::Category::Data => Say::NotAnObject,
-        serde_json::error::Category::Eof => {
-            Say::JsonEndsEarly { line, column }
-        }
+        serde_json::error::Category::Eof => Say::JsonEndsEarly { line, column },
         serde_json::error::Category::Io | serde_json::error::Category::Syntax => {
             Say::JsonInvalid { line, column }
         }
     };
-    Refusal::new(ErrorCode::InvalidArgument, message).hint(
-        Say::TextGoesInto,
-    )
+    Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::TextGoesInto)
 }
 
 impl<'de> Deserialize<'de> for Members<'de> {

@@ -55,8 +55,7 @@ fn needs_caller(path: &str) -> bool {
 }
 
 fn refusal(message: Say) -> Refusal {
-    Refusal::new(ErrorCode::Forbidden, message)
-        .hint(Say::SetPublicUrl)
+    Refusal::new(ErrorCode::Forbidden, message).hint(Say::SetPublicUrl)
 }
 
 fn is_local_name(host: &str) -> bool {

@@ -80,7 +80,9 @@ fn unread(dialect: Dialect, error: &DecodeError) -> Refusal {
         | DecodeError::Expected { .. }
         | DecodeError::Unsupported { .. }
         | DecodeError::Contradiction { .. }
-        | DecodeError::TooManyCalls => refusal.hint(Say::AsReturned { dialect: dialect.to_string() }),
+        | DecodeError::TooManyCalls => refusal.hint(Say::AsReturned {
+            dialect: dialect.to_string(),
+        }),
     }
 }
 
@@ -238,12 +240,11 @@ fn dialect(name: &str) -> Result<Dialect, Refusal> {
         .find(|dialect| dialect.as_str() == name)
         .ok_or_else(|| {
             let shown: String = name.chars().take(80).collect();
-            Refusal::new(
-                ErrorCode::NotFound,
-                Say::NoProvider { name: shown },
-            )
-            .hint(Say::KnownNames { names: known().join(", ") })
-            .did_you_mean(nearest(name, known()))
+            Refusal::new(ErrorCode::NotFound, Say::NoProvider { name: shown })
+                .hint(Say::KnownNames {
+                    names: known().join(", "),
+                })
+                .did_you_mean(nearest(name, known()))
         })
 }
 
@@ -257,7 +258,9 @@ fn split(text: &str) -> Result<(&str, RequestEnvelope), Refusal> {
         return Ok((text, RequestEnvelope::default()));
     };
     if let Some(name) = outer.twice {
-        let message = Say::OccursTwice { name: name.to_string() };
+        let message = Say::OccursTwice {
+            name: name.to_string(),
+        };
         return Err(Refusal::new(ErrorCode::InvalidArgument, message).field(format!("/{name}")));
     }
     match outer {
@@ -295,8 +298,7 @@ fn split(text: &str) -> Result<(&str, RequestEnvelope), Refusal> {
                     Say::BesideMessage { name: other }
                 }
             };
-            Err(Refusal::new(ErrorCode::InvalidArgument, message)
-                .hint(Say::MessageAlone))
+            Err(Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::MessageAlone))
         }
     }
 }

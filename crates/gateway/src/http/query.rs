@@ -14,10 +14,9 @@ use crate::words::Say;
 pub(super) fn segment<T>(part: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
     match part {
         Ok(Path(text)) => Ok(text),
-        Err(_) => Err(
-            Refusal::new(ErrorCode::InvalidArgument, Say::PathNotUtf8)
-                .hint(Say::PercentEncode),
-        ),
+        Err(_) => {
+            Err(Refusal::new(ErrorCode::InvalidArgument, Say::PathNotUtf8).hint(Say::PercentEncode))
+        }
     }
 }
 
@@ -37,7 +36,9 @@ impl<'k, const N: usize> Options<'k, N> {
                 let shown: String = name.chars().take(80).collect();
                 let message = Say::UnknownOption { name: shown };
                 return Err(Refusal::new(ErrorCode::InvalidArgument, message)
-                    .hint(Say::KnownNames { names: known.join(", ") })
+                    .hint(Say::KnownNames {
+                        names: known.join(", "),
+                    })
                     .did_you_mean(nearest(&name, known)));
             };
             if place.replace(value).is_some() {

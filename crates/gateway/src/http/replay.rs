@@ -130,8 +130,11 @@ fn listed(differences: impl IntoIterator<Item = replay::Difference>) -> Vec<Diff
 impl From<replay::Error> for Refusal {
     fn from(error: replay::Error) -> Self {
         match &error {
-            replay::Error::NotAllowed => Self::new(ErrorCode::Forbidden, error.to_string())
-                .hint(Say::UseScope { scope: replay::SCOPE.to_string() }),
+            replay::Error::NotAllowed => {
+                Self::new(ErrorCode::Forbidden, error.to_string()).hint(Say::UseScope {
+                    scope: replay::SCOPE.to_string(),
+                })
+            }
             replay::Error::NoSuchRecord { id } => answer::not_found(Kind::Record, id.as_str()),
             replay::Error::Store(_) | replay::Error::Aborted(_) => answer::gateway_failed(&error),
         }

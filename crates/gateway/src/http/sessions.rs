@@ -60,10 +60,7 @@ pub(super) async fn show(
     let name = query::segment(name)?;
     let options = Options::read(options.as_deref(), ["limit", "user"])?;
     let limit = options.limit(CALLS_MAX, 1, CALLS_MAX)?;
-    let hidden = || {
-        answer::not_found(Kind::Session, &name)
-            .hint(Say::SessionsKnown)
-    };
+    let hidden = || answer::not_found(Kind::Session, &name).hint(Say::SessionsKnown);
     let strands = gateway.pulse().strands();
     let user = options.get("user");
     let asked = asked(&gateway, &caller, &name, user).await?;

@@ -41,8 +41,11 @@ pub(super) fn operators_only(caller: &Caller) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = Say::ForOperators;
-    Err(Refusal::new(ErrorCode::Forbidden, message)
-        .hint(Say::UseScope { scope: SCOPE_CALLS.to_string() }))
+    Err(
+        Refusal::new(ErrorCode::Forbidden, message).hint(Say::UseScope {
+            scope: SCOPE_CALLS.to_string(),
+        }),
+    )
 }
 
 /// True if the caller may see this record.
@@ -64,7 +67,9 @@ pub(super) fn whose(principal: &Principal, asked: Option<&str>) -> Result<Option
             let message = Say::OtherUsersCalls;
             Err(Refusal::new(ErrorCode::Forbidden, message)
                 .field("/user")
-                .hint(Say::LeaveOutOrScope { scope: SCOPE_CALLS.to_string() }))
+                .hint(Say::LeaveOutOrScope {
+                    scope: SCOPE_CALLS.to_string(),
+                }))
         }
         Some(_) | None => Ok(Some(principal.user_id.clone())),
     }
@@ -163,11 +168,17 @@ fn seen(sight: Sight, name: &str) -> Result<SnapshotId, Refusal> {
         Sight::Seen(id) => Ok(id),
         Sight::Several(ids) => {
             let named: Vec<&str> = ids.iter().take(NAMED_MAX).map(SnapshotId::as_str).collect();
-            let message = Say::SeveralRecords { count: ids.len().to_string() };
-            Err(Refusal::new(ErrorCode::InvalidArgument, message)
-                .hint(Say::NameOneOf { names: named.join(", ") }))
+            let message = Say::SeveralRecords {
+                count: ids.len().to_string(),
+            };
+            Err(
+                Refusal::new(ErrorCode::InvalidArgument, message).hint(Say::NameOneOf {
+                    names: named.join(", "),
+                }),
+            )
         }
-        Sight::NotTheirs(_) | Sight::Nothing => Err(answer::not_found(Kind::Record, name)
-            .hint(Say::NewestCallsWithEvidence)),
+        Sight::NotTheirs(_) | Sight::Nothing => {
+            Err(answer::not_found(Kind::Record, name).hint(Say::NewestCallsWithEvidence))
+        }
     }
 }

@@ -35,8 +35,7 @@ pub(super) async fn show(
     let agent = options.get("agent");
     if agent.is_some() && view == View::Own {
         let message = Say::AgentStatus;
-        return Err(Refusal::new(ErrorCode::Forbidden, message)
-            .hint(Say::AgentsOwn));
+        return Err(Refusal::new(ErrorCode::Forbidden, message).hint(Say::AgentsOwn));
     }
     let about = About {
         user_id: &user_id,

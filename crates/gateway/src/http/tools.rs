@@ -203,8 +203,7 @@ fn in_words_of(
     options: &ToolListOptions,
 ) -> Result<Response, Refusal> {
     let list = dialect.tools(specs, options).map_err(|error| {
-        Refusal::new(ErrorCode::InvalidArgument, error.to_string())
-            .hint(Say::OtherFormat)
+        Refusal::new(ErrorCode::InvalidArgument, error.to_string()).hint(Say::OtherFormat)
     })?;
     let mut response = answer::json(&list.json);
     response.headers_mut().insert(TOKENS, list.tokens.into());

@@ -33,8 +33,11 @@ pub(super) async fn show(
     let options = Options::read(query.as_deref(), ["format", "after", "limit", "users"])?;
     if !sight::sees_all(&caller.principal) {
         let message = Say::AllUsersRecords;
-        return Err(Refusal::new(ErrorCode::Forbidden, message)
-            .hint(Say::UseScope { scope: SCOPE_CALLS.to_string() }));
+        return Err(
+            Refusal::new(ErrorCode::Forbidden, message).hint(Say::UseScope {
+                scope: SCOPE_CALLS.to_string(),
+            }),
+        );
     }
     let form = options.one_of("format", TrailForm::ALL, TrailForm::as_str)?;
     let next = Trail {

@@ -20,8 +20,7 @@ pub(super) async fn test(
     let name = query::segment(name)?;
     sight::operators_only(&caller)?;
     let probe = gateway.probe_upstream(&name).await;
-    let probe = probe.ok_or_else(|| {
-        answer::not_found(Kind::Upstream, &name).hint(Say::ListOfUpstreams)
-    })?;
+    let probe =
+        probe.ok_or_else(|| answer::not_found(Kind::Upstream, &name).hint(Say::ListOfUpstreams))?;
     Ok(answer::json(&probe))
 }

@@ -82,14 +82,18 @@ impl KeysError {
             Self::NoKey { .. } => {
                 ErrorBody::new(ErrorCode::NotFound, message).hint(Say::ListOfKeys)
             }
-            Self::Ended { .. } => ErrorBody::new(ErrorCode::InvalidArgument, message)
-                .hint(Say::NewKeyInstead),
-            Self::Full { .. } => ErrorBody::new(ErrorCode::InvalidArgument, message)
-                .hint(Say::RevokeKeys),
-            Self::Busy => ErrorBody::new(ErrorCode::Conflict, message)
-                .hint(Say::LookAtKey),
-            Self::MissingScope { scope } => ErrorBody::new(ErrorCode::Forbidden, message)
-                .hint(Say::UseScope { scope: scope.to_string() }),
+            Self::Ended { .. } => {
+                ErrorBody::new(ErrorCode::InvalidArgument, message).hint(Say::NewKeyInstead)
+            }
+            Self::Full { .. } => {
+                ErrorBody::new(ErrorCode::InvalidArgument, message).hint(Say::RevokeKeys)
+            }
+            Self::Busy => ErrorBody::new(ErrorCode::Conflict, message).hint(Say::LookAtKey),
+            Self::MissingScope { scope } => {
+                ErrorBody::new(ErrorCode::Forbidden, message).hint(Say::UseScope {
+                    scope: scope.to_string(),
+                })
+            }
         }
     }
 }

@@ -110,10 +110,10 @@ async fn revoke(
 }
 
 fn keys(gateway: &Gateway) -> Result<&ApiKeys, Refusal> {
-    gateway.identity().keys().ok_or_else(|| {
-        Refusal::new(ErrorCode::NotFound, Say::NoApiKeys)
-            .hint(Say::StartOnStore)
-    })
+    gateway
+        .identity()
+        .keys()
+        .ok_or_else(|| Refusal::new(ErrorCode::NotFound, Say::NoApiKeys).hint(Say::StartOnStore))
 }
 
 /// Builds the only response that shows a secret; no cache may keep it.

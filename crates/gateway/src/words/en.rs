@@ -183,6 +183,14 @@ countersign::contract::messages! {
         NoApiKeys => "this server has no API keys",
         NoIssuer => "no issuer of tokens is configured",
         NotANonce => "the body is not an object with a nonce",
+        ScopeMissing { scope } => "the credential does not grant {scope}",
+        NoReason => "a reason is needed: at least one visible character",
+        UnknownUser { user_id } => "the store has no data of a user {user_id:?}",
+        NoUserId => "a user id is needed",
+        NoSigningKey => "this server does not have the key that signs the log",
+        NoCheckpoint => "the log has no signed checkpoint yet",
+        NotSignedYet { id } => "the record {id} is not under a signed checkpoint yet; ask again in a second",
+        UnderHold { reason } => "the records of this user are under a hold: {reason}",
 
         // Questions to a user over MCP.
         AtMost { amount } => "at most {amount}",

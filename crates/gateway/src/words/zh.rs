@@ -182,6 +182,14 @@ countersign::contract::translation! {
         NoApiKeys => "此服务器没有 API 密钥",
         NoIssuer => "没有配置令牌的签发方",
         NotANonce => "请求正文不是带有 `nonce` 的对象",
+        ScopeMissing { scope } => "该凭证没有权限 {scope}",
+        NoReason => "需要说明原因：至少一个可见字符",
+        UnknownUser { user_id } => "存储中没有用户 {user_id:?} 的数据",
+        NoUserId => "需要用户 id",
+        NoSigningKey => "此服务器没有签署日志的密钥",
+        NoCheckpoint => "日志还没有签名的检查点",
+        NotSignedYet { id } => "记录 {id} 尚未列入签名的检查点，请一秒后再试",
+        UnderHold { reason } => "该用户的记录处于保留状态：{reason}",
 
         // Questions to a user over MCP.
         AtMost { amount } => "最高 {amount}",

@@ -50,7 +50,9 @@ pub enum Unfit {
         known: i64,
     },
     /// The server is behind. Usually it is an old primary that was overtaken by a standby.
-    #[error("PostgreSQL is an old primary: its timeline is {found}, but {known} was seen before. Connect to the current primary")]
+    #[error(
+        "PostgreSQL is an old primary: its timeline is {found}, but {known} was seen before. Connect to the current primary"
+    )]
     Overtaken {
         /// Its timeline.
         found: i64,

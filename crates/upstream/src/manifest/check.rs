@@ -86,7 +86,9 @@ pub(super) fn manifest(manifest: &Manifest, is_built_in: &dyn Fn(&str) -> bool) 
         let is_plain = |other: &Upstream| other.kind == UpstreamKind::Mcp && !other.prefix;
         let first = manifest.upstream.iter().position(is_plain);
         if let Some(first) = first.filter(|first| !upstream.prefix && *first < at) {
-            let message = format!("only one MCP server may set prefix = false, and upstream[{first}] already does");
+            let message = format!(
+                "only one MCP server may set prefix = false, and upstream[{first}] already does"
+            );
             place.key("prefix").complain(message);
         }
         service::check(upstream, &mut place);

@@ -127,7 +127,9 @@ fn child(
     {
         let argument = argument.as_str().ok_or("an argument is not a string")?;
         if argument.contains("${") {
-            notes.push(format!("{argument:?} is passed on unchanged: write the value"));
+            notes.push(format!(
+                "{argument:?} is passed on unchanged: write the value"
+            ));
         }
         if is_secret(command.last().map_or("", String::as_str), argument) {
             notes.push(

@@ -58,11 +58,7 @@ fn base_of(profile: Profile, gateway: &Gateway, headers: &HeaderMap) -> Result<S
     let base = base_url(gateway.settings(), headers).filter(|_| has_pages);
     let base = base.map(|base| format!("{base}{}", profile.prefix()));
     base.ok_or_else(|| {
-        Refusal::new(
-            ErrorCode::NotFound,
-            Say::NoSuchStandard,
-        )
-        .hint(Say::ListOfPaths)
+        Refusal::new(ErrorCode::NotFound, Say::NoSuchStandard).hint(Say::ListOfPaths)
     })
 }
 

@@ -138,8 +138,7 @@ async fn show(
     let Some(view) = gateway.views().iter().find(is_meant) else {
         let shown: String = resource.chars().take(80).collect();
         let message = Say::NoSuchView { name: shown };
-        return Err(Refusal::new(ErrorCode::NotFound, message)
-            .hint(Say::ListOfPaths));
+        return Err(Refusal::new(ErrorCode::NotFound, message).hint(Say::ListOfPaths));
     };
     let options = Options::read(query.as_deref(), ["user_id"])?;
     let reply = gateway

@@ -226,7 +226,8 @@ impl Lowering<'_> {
                 | Ast::Map(_)
                 | Ast::Select(_)
                 | Ast::Struct(_) => {
-                    let message = "members exist only on args, principal, session, call, tool and list items";
+                    let message =
+                        "members exist only on args, principal, session, call, tool and list items";
                     return Err(Wrong::at(at, message));
                 }
             }

@@ -143,11 +143,13 @@ fn child(program: &str, upstream: &Upstream, place: &mut Checker<'_>) {
         ("ca_file", upstream.ca_file.is_some()),
     ];
     for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
-        let message = "a server started by `command` gets no HTTP headers; pass its credential with `env`";
+        let message =
+            "a server started by `command` gets no HTTP headers; pass its credential with `env`";
         place.key(key).complain(message);
     }
     if upstream.discovery.auth.is_some() {
-        let message = "a server started by `command` gets no HTTP headers; pass its credential with `env`";
+        let message =
+            "a server started by `command` gets no HTTP headers; pass its credential with `env`";
         place.key("discovery").key("auth").complain(message);
     }
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
