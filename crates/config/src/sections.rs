@@ -50,7 +50,7 @@ pub use witness::WitnessEntry;
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Further files with `[[upstream]]` and `[[tool]]` entries, such as `countersign import` writes; their paths count from the folder
-    /// of this file. The entries of this file stand behind theirs, so that what it says about a tool wins. Paths inside an
+    /// of this file. Entries in this file override entries of the included files. Paths inside an
     /// included file count from the folder of this file too.
     #[schemars(extend("x-live" = true))]
     pub include: Vec<PathBuf>,

@@ -40,7 +40,7 @@ const QUESTIONS: [&str; 36] = [
     "How",
     "If",
     "In which",
-    "Of",
+    "Of the",
     "On which",
     "On whose",
     "Since when",
@@ -398,10 +398,6 @@ fn sources() -> Vec<PathBuf> {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_default()
 }
 
 /// Every file under a folder whose name ends in `.extension`, in order.
