@@ -46,6 +46,7 @@ mod call;
 mod calls;
 pub mod cases;
 mod claims;
+mod decision;
 pub mod edge;
 mod evidence;
 mod grants;

@@ -502,6 +502,41 @@ fn a_long_case_has_pages() {
     );
 }
 
+/// N5: a printed case has every value that the page has folded, and no form or button; the facts and the story come before the form that
+/// opens it.
+#[test]
+fn a_case_is_printed_whole() {
+    let world = World::start(&[]);
+    let order = purchase(&world);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    browser.open(&format!("{}/cases/{order}", world.url));
+    let order_of = "['.case-facts', '.case-steps', '#open-case'].map(css => document.querySelector(css).getBoundingClientRect().top)";
+    let tops = browser.eval(order_of);
+    let tops: Vec<f64> = tops
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|top| top.as_f64().unwrap())
+        .collect();
+    assert!(tops.is_sorted(), "{tops:?}");
+    browser.write("#reason", "dispute 4711");
+    browser.submit("#open-case button.go");
+    let folded = "[...document.querySelectorAll('#case details > dl, #case details > p')]";
+    let shown = format!("{folded}.filter(one => one.checkVisibility()).length");
+    let all = browser.eval(&format!("{folded}.length"));
+    assert!(all.as_u64() > Some(10), "{all}");
+    assert_eq!(browser.eval(&shown), json!(0));
+    browser.devtools("Emulation.setEmulatedMedia", &json!({"media": "print"}));
+    assert_eq!(browser.eval(&shown), all);
+    let hidden = "[...document.querySelectorAll('button, .btn, form, .side')].filter(one => one.checkVisibility()).map(one => one.outerHTML)";
+    assert_eq!(browser.eval(hidden), json!([]));
+    let printed = browser.devtools("Page.printToPDF", &json!({}));
+    // `%PDF` in base64.
+    assert!(printed["data"].as_str().unwrap().starts_with("JVBERi"));
+}
+
 fn signed_in<'w>(world: &'w World, key: &str) -> Person<'w> {
     let mut person = Person::new(world);
     let (head, _) = person.post("/sign-in", &[("key", key)]);

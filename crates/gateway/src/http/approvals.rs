@@ -59,11 +59,16 @@ pub(super) async fn list(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let options = Options::read(query.as_deref(), ["user", "state", "limit", "cursor"])?;
+    let options = Options::read(
+        query.as_deref(),
+        ["user", "state", "tool", "actor", "limit", "cursor"],
+    )?;
     let limit = options.limit(Wanted::default().limit, 0, LISTED_MAX)?;
     let wanted = Wanted {
         user_id: options.get("user").map(str::to_owned),
         state: options.one_of("state", ApprovalState::ALL, ApprovalState::as_str)?,
+        tool: options.get("tool").map(str::to_owned),
+        actor: options.get("actor").map(str::to_owned),
         before: options.cursor(query::read_behind)?,
         // One more than is shown says whether there is another page.
         limit: limit.saturating_add(1),

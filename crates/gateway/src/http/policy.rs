@@ -15,7 +15,7 @@ use super::query::{self, Options};
 use super::{headers, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::policy::{Explanation, Review, RuleReport};
+use crate::policy::{Explanation, Policy, Review, RuleReport};
 
 #[derive(Serialize)]
 struct Shown<'p> {
@@ -48,6 +48,29 @@ struct Explained {
     is_policy_kept: bool,
     #[serde(flatten)]
     explanation: Explanation,
+    /// The entry that decided, as it stands in the file; for callers who may see what operators see.
+    excerpt: Vec<Line>,
+}
+
+/// A line of the policy file.
+#[derive(Serialize)]
+struct Line {
+    line: usize,
+    text: String,
+}
+
+/// The entry that comes first in an explanation, line by line.
+fn excerpt(policy: &Policy, explanation: &Explanation) -> Vec<Line> {
+    let decided = explanation.because.first().and_then(|entry| entry.line);
+    let Some(first) = decided else {
+        return Vec::new();
+    };
+    let lines = (first..).zip(policy.entry_at(first));
+    let lines = lines.map(|(line, text)| Line {
+        line,
+        text: text.clone(),
+    });
+    lines.collect()
 }
 
 /// `GET /v1/policy/explain?record=ID`: explains a call that the caller may see. What only the file says is for callers who may see what
@@ -85,6 +108,7 @@ pub(super) async fn explain(
     Ok(answer::json(&Explained {
         record: id,
         is_policy_kept: policy.is_some(),
+        excerpt: known.map_or_else(Vec::new, |known| excerpt(known, &explanation)),
         explanation,
     }))
 }
