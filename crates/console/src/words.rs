@@ -2,6 +2,7 @@
 
 use countersign::contract::Language;
 
+pub(crate) mod codes;
 mod en;
 mod zh;
 
@@ -61,6 +62,7 @@ words![
     no_targets_hint,
     receiver,
     notified_events,
+    comma,
     attempts,
     last_failure,
     next_attempt,
@@ -113,6 +115,8 @@ words![
     for_operators_hint,
     back_home,
     form_too_old,
+    form_too_long,
+    not_answered,
     key_not_accepted,
     key_is_an_agents,
     link_is_over,
@@ -406,6 +410,7 @@ words![
     dry_run_again,
     dry_run_note,
     upstream_up,
+    lists_tools,
     upstream_down,
     tools_listed,
     tools_approved,

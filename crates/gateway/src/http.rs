@@ -62,6 +62,7 @@ mod policy;
 mod probes;
 mod providers;
 mod query;
+mod reasons;
 mod replay;
 mod sessions;
 mod sight;

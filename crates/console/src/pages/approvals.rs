@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::call::{OpenedNow, kind_of};
-use super::named;
+use super::{docs, named};
 use crate::answer::{self, Stop, see_other};
 use crate::ask::{segment, with_query};
 use crate::frame::Frame;
@@ -279,6 +279,9 @@ struct One {
     narrowable: Vec<Narrowed>,
     #[serde(skip)]
     digest: String,
+    /// The description of the tool as HTML.
+    #[serde(skip)]
+    description_html: String,
     #[serde(skip)]
     is_pending: bool,
     /// Filters of the list that led here.
@@ -407,6 +410,7 @@ async fn page(visit: &Visit, id: &str, written: Option<Written>) -> Result<One, 
             .shown_digest
             .map(|digest| digest.to_string())
             .unwrap_or_default(),
+        description_html: docs::line(&approval.description),
         is_pending,
         next,
         filters,

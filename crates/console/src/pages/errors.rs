@@ -13,6 +13,7 @@ use crate::answer::{self, Stop};
 use crate::frame::Frame;
 use crate::session::Visit;
 use crate::shown;
+use crate::words::codes::summary;
 
 /// Period in which calls with a code are looked for.
 const LOOKED_BACK: SignedDuration = SignedDuration::from_hours(24);
@@ -102,14 +103,15 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
         last: one.last.to_string(),
     });
     let failures = failures.collect();
+    let language = visit.words.language();
     let row = |code: ErrorCode| {
         let count = counts.get(code.as_str()).copied().unwrap_or_default();
         Row {
             code: code.as_str(),
             http_status: code.http_status(),
             retry: code.retry().as_str(),
-            summary: code.summary(),
-            summary_html: docs::line(code.summary()),
+            summary: summary(code, language),
+            summary_html: docs::line(summary(code, language)),
             count,
             count_text: shown::number(count),
         }

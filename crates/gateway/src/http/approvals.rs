@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::answer::{self, Refusal};
 use super::query::{self, Options};
-use super::{body, headers, sight};
+use super::{body, headers, reasons, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::policy::{Explained, Explanation};
@@ -121,6 +121,7 @@ struct Authority {
 pub(super) async fn authority(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Refusal> {
     let id = query::segment(id)?;
@@ -152,6 +153,7 @@ pub(super) async fn authority(
             }
         }
     }
+    reasons::tell(&mut because, headers::reader(&headers));
     Ok(answer::json(&Authority {
         user_id: approval.user_id,
         scope: SCOPE_ANSWER,

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::answer::{self, Refusal};
 use super::query::{self, Options};
-use super::{headers, sight};
+use super::{headers, reasons, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::policy::{Explanation, Policy, Review, RuleReport};
@@ -78,6 +78,7 @@ fn excerpt(policy: &Policy, explanation: &Explanation) -> Vec<Line> {
 pub(super) async fn explain(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["record"])?;
@@ -109,7 +110,7 @@ pub(super) async fn explain(
         record: id,
         is_policy_kept: policy.is_some(),
         excerpt: known.map_or_else(Vec::new, |known| excerpt(known, &explanation)),
-        explanation,
+        explanation: reasons::told(explanation, headers::reader(&headers)),
     }))
 }
 

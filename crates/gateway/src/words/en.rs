@@ -82,6 +82,25 @@ countersign::contract::messages! {
         FullAgain { at } => "it is full again at {at}",
         RaiseBudget => "the operator has to raise it in the policy",
 
+        // Reasons of a decision, as the policy explains it.
+        NeedsConfirmationItself => "the tool itself wants a confirmation",
+        LetsThrough => "lets the call through",
+        UserConfirms => "the user confirms each call",
+        TwoConfirm => "two approvers confirm each call",
+        DependsOnArguments => "depends on the arguments",
+        ConditionFails => "its condition does not hold",
+        HoldsDenied => "its condition holds: the call is refused",
+        HoldsConfirm => "its condition holds: the user confirms the call",
+        HoldsFourEyes => "its condition holds: two approvers confirm the call",
+        LimitUsedUp => "it is used up for now: the call is refused",
+        LimitTooLittle => "it has not enough left, or cannot be decided: the call is refused",
+        LimitCannotCount => "it cannot count the call as it is: the call is refused",
+        GrantAnswers => "it answers in the user's place: the user is not asked",
+        ScopeMissing { scopes } => "needs a scope, which may have been missing: {scopes}",
+        RuleUndecided { why } => "it cannot be decided, so the call is refused: {why}",
+        ButObserved { says } => "{says}; it is only observed",
+        PolicyObserved { says } => "{says}; the whole policy is only observed",
+
         // Probable mistakes in a policy.
         EveryToolDenied => "the policy denies every tool to every caller: add [[tools]] entries, or [defaults] unlisted = \"allow\"",
         ToolsForNobody { tools } => "no caller can call tools that no [[tools]] entry matches: {tools}",

@@ -81,6 +81,25 @@ countersign::contract::translation! {
         FullAgain { at } => "将于 {at} 恢复",
         RaiseBudget => "须由运维人员在策略中提高",
 
+        // Reasons of a decision, as the policy explains it.
+        NeedsConfirmationItself => "工具本身要求确认",
+        LetsThrough => "放行此次调用",
+        UserConfirms => "每次调用须由用户确认",
+        TwoConfirm => "每次调用须由两位审批人确认",
+        DependsOnArguments => "取决于参数",
+        ConditionFails => "其条件不成立",
+        HoldsDenied => "其条件成立：调用被拒绝",
+        HoldsConfirm => "其条件成立：须由用户确认",
+        HoldsFourEyes => "其条件成立：须由两位审批人确认",
+        LimitUsedUp => "目前已用尽：调用被拒绝",
+        LimitTooLittle => "余额不足或无法判断：调用被拒绝",
+        LimitCannotCount => "无法计入此次调用：调用被拒绝",
+        GrantAnswers => "它代替用户作答：不再询问用户",
+        ScopeMissing { scopes } => "需要的权限范围可能缺失：{scopes}",
+        RuleUndecided { why } => "无法作出判断，因此调用被拒绝：{why}",
+        ButObserved { says } => "{says}；仅供观察",
+        PolicyObserved { says } => "{says}；整个策略仅供观察",
+
         // Probable mistakes in a policy.
         EveryToolDenied => "策略对所有人拒绝所有工具：请添加 [[tools]] 条目，或设置 [defaults] unlisted = \"allow\"",
         ToolsForNobody { tools } => "没有 [[tools]] 条目匹配、因而无人能调用的工具：{tools}",

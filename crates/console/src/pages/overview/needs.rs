@@ -220,7 +220,7 @@ fn of_away(one: &UpstreamNow, w: &'static Words) -> Need {
         what: w.was_away.replace("{}", &one.name),
         whom: String::new(),
         since: None,
-        settle: docs::line(one.said()),
+        settle: docs::line(&format!("`{}`", one.said().replace('`', "'"))),
         page: "/upstreams".to_owned(),
         button: w.see_upstreams,
     }
