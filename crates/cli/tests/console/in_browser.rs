@@ -60,7 +60,7 @@ fn a_phone_has_a_menu() {
     // A screen with room has no menu.
     let browser = Browser::start((1280, 860), false);
     browser.open(&world.url);
-    browser.until("document.querySelector('.side nav').offsetHeight > 0");
+    browser.until("document.querySelector('.side nav a').offsetHeight > 0");
     browser.until("document.querySelector('.menu').offsetHeight === 0");
 }
 

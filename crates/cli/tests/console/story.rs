@@ -133,7 +133,13 @@ fn figures(world: &World) -> (Value, Value) {
     };
     assert!(minutes.iter().all(|one| one["p99_us"].as_u64() > Some(0)));
     let sums = json!([sum("calls"), sum("errors")]);
-    (sums, overview["figures"]["tools"].clone())
+    // A record is made before the commit, so its duration is shorter than what was measured behind it.
+    let tools = overview["figures"]["tools"].as_array().unwrap().iter();
+    let tools = tools.map(|tool| {
+        assert!(tool["p99_us"].as_u64() > Some(0), "{tool}");
+        json!([tool["tool"], tool["calls"], tool["errors"]])
+    });
+    (sums, tools.collect())
 }
 
 /// B17, A21: a call is opened with a reason, edited, and tried again as a dry run beside what was answered then.

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::call::{OpenedNow, kind_of};
 use super::{docs, named};
 use crate::answer::{self, Stop, see_other};
-use crate::ask::{segment, with_query};
+use crate::ask::{plain_segment, segment, with_query};
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 use crate::shown::{self, Line};
@@ -234,7 +234,7 @@ fn row(visit: &Visit, approval: &Approval, filters: &Filters) -> Row {
         tone: tone(approval.state),
         four_eyes: approval.four_eyes,
         is_pending: approval.state == ApprovalState::Pending,
-        page: filters.address(&format!("/approvals/{}", segment(&approval.id)), &[]),
+        page: filters.address(&format!("/approvals/{}", plain_segment(&approval.id)), &[]),
         first_by: approval
             .confirmed
             .as_ref()
@@ -428,7 +428,7 @@ async fn next_waiting(visit: &Visit, approval: &Approval, filters: &Filters) -> 
         let options = [("state", "pending"), ("limit", "1"), ("cursor", cursor)];
         let listed: Listed = visit.get(&filters.asked(&options)).await.ok()?;
         if let Some(next) = listed.approvals.first() {
-            let path = format!("/approvals/{}", segment(&next.id));
+            let path = format!("/approvals/{}", plain_segment(&next.id));
             return Some(filters.address(&path, &[]));
         }
     }
@@ -468,7 +468,7 @@ pub(crate) async fn answer(Path(id): Path<String>, posted: Posted) -> Result<Res
     }
     // The filters of the list lead to the next question.
     let filters = Filters::read(|name| posted.get(&format!("list:{name}")));
-    let path = format!("/approvals/{}", segment(&id));
+    let path = format!("/approvals/{}", plain_segment(&id));
     Ok(see_other(&filters.address(&path, &[])))
 }
 

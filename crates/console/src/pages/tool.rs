@@ -12,8 +12,8 @@ use http::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::named;
 use super::tools::Badges;
+use super::{docs, named};
 use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::form::{self, Field, digits};

@@ -7,7 +7,7 @@ use crate::policy::{Explained, Explanation};
 use crate::words::Say;
 
 /// Sentences without a parameter.
-const PLAIN: [Say; 16] = [
+const PLAIN: [Say; 20] = [
     Say::NeedsConfirmationItself,
     Say::LetsThrough,
     Say::UserConfirms,
@@ -21,15 +21,20 @@ const PLAIN: [Say; 16] = [
     Say::LimitTooLittle,
     Say::LimitCannotCount,
     Say::GrantAnswers,
+    Say::RuleHeldDenied,
+    Say::RuleHeldConfirm,
+    Say::RuleHeldFourEyes,
+    Say::RuleWasUndecided,
     Say::NoRule,
     Say::AgentDenied,
     Say::WritesNeedUser,
 ];
 
 /// Sentences with a parameter at one end.
-const WITH_PARAMETER: [fn(String) -> Say; 5] = [
+const WITH_PARAMETER: [fn(String) -> Say; 6] = [
     |says| Say::ButObserved { says },
     |says| Say::PolicyObserved { says },
+    |says| Say::WasObserved { says },
     |scopes| Say::ScopeMissing { scopes },
     |why| Say::RuleUndecided { why },
     |effects| Say::AgentEffect { effects },
@@ -110,13 +115,19 @@ mod tests {
         ]
         .concat();
         let said = source.lines().filter_map(|line| {
-            let says = line.trim().strip_prefix("says: \"")?;
-            says.split_once('"').map(|(says, _)| says.to_owned())
+            // Sentences stand in quotes and begin with a small letter; what follows one is a part of another.
+            let (_, rest) = line.split_once('"')?;
+            let (says, _) = rest.split_once('"')?;
+            let is_code = line.trim_start().starts_with('/') || says.contains(['{', '[']);
+            let is_sentence = says.starts_with(char::is_lowercase) && says.contains(' ');
+            let is_name = says.starts_with("the tool") && says.split(' ').count() < 3;
+            (is_sentence && !is_code && !is_name).then(|| says.to_owned())
         });
         let said: Vec<String> = said.collect();
-        assert!(!said.is_empty());
+        assert!(said.len() >= 10, "{said:?}");
         for english in said {
-            assert_ne!(reason(&english, Language::Chinese), english);
+            let chinese = reason(&english, Language::Chinese);
+            assert_ne!(chinese, english, "no words for it");
         }
     }
 }

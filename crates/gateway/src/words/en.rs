@@ -96,8 +96,13 @@ countersign::contract::messages! {
         LimitTooLittle => "it has not enough left, or cannot be decided: the call is refused",
         LimitCannotCount => "it cannot count the call as it is: the call is refused",
         GrantAnswers => "it answers in the user's place: the user is not asked",
+        RuleHeldDenied => "it held: the call is refused",
+        RuleHeldConfirm => "it held: the user confirms the call",
+        RuleHeldFourEyes => "it held: two approvers confirm the call",
+        RuleWasUndecided => "it could not be decided, so the call is refused",
         ScopeMissing { scopes } => "needs a scope, which may have been missing: {scopes}",
         RuleUndecided { why } => "it cannot be decided, so the call is refused: {why}",
+        WasObserved { says } => "{says}; it was only observed",
         ButObserved { says } => "{says}; it is only observed",
         PolicyObserved { says } => "{says}; the whole policy is only observed",
 

@@ -95,8 +95,13 @@ countersign::contract::translation! {
         LimitTooLittle => "余额不足或无法判断：调用被拒绝",
         LimitCannotCount => "无法计入此次调用：调用被拒绝",
         GrantAnswers => "它代替用户作答：不再询问用户",
+        RuleHeldDenied => "规则成立：调用被拒绝",
+        RuleHeldConfirm => "规则成立：须由用户确认",
+        RuleHeldFourEyes => "规则成立：须由两位审批人确认",
+        RuleWasUndecided => "未能作出判断，因此调用被拒绝",
         ScopeMissing { scopes } => "需要的权限范围可能缺失：{scopes}",
         RuleUndecided { why } => "无法作出判断，因此调用被拒绝：{why}",
+        WasObserved { says } => "{says}；当时仅供观察",
         ButObserved { says } => "{says}；仅供观察",
         PolicyObserved { says } => "{says}；整个策略仅供观察",
 
