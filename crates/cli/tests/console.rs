@@ -438,8 +438,8 @@ fn the_policy_is_shown_tool_by_tool() {
     for said in ["daily: 500000.00 EUR per 1d, each user", "asks a person"] {
         assert!(pay.contains(said), "{said}: {pay}");
     }
-    // The entry of the readers leaves it to all others.
-    assert!(add.contains("Agents: all other agents"), "{add}");
+    // What all other agents may is not said in each row; the table of the agents says it once.
+    assert!(!html.contains("Agents: all other agents"), "{add}");
     let vat = row("sample.vat");
     assert!(vat.contains("tax | admin"), "{vat}");
     let search = row("catalog.search_offers");

@@ -134,18 +134,21 @@ impl Stop {
         stop
     }
 
-    /// Something of ours failed; the log says what.
+    /// Something of ours failed; the log says what. The page has the message in the reader's language.
     pub(crate) fn broken() -> Self {
-        Self::new(
-            StatusCode::BAD_GATEWAY,
-            "UPSTREAM_ERROR",
-            "the gateway could not answer the request",
-        )
+        Self::new(StatusCode::BAD_GATEWAY, "UPSTREAM_ERROR", "")
     }
 
     /// The page of it.
-    pub(crate) async fn page(self, visit: &Visit) -> Response {
+    pub(crate) async fn page(mut self, visit: &Visit) -> Response {
         let status = self.status;
+        if self.message.is_empty() {
+            let message = match status {
+                StatusCode::PAYLOAD_TOO_LARGE => visit.words.form_too_long,
+                _ => visit.words.not_answered,
+            };
+            message.clone_into(&mut self.message);
+        }
         let frame = visit.frame(visit.words.not_shown, "").await;
         let made = page(visit, &Stopped { frame, error: self });
         let mut response = made.unwrap_or_else(|_| typed("", "text/plain"));

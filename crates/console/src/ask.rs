@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT_LANGUAGE, CONTENT_TYPE};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::form_urlencoded;
@@ -99,6 +99,12 @@ impl Answered {
 /// A part of a path that holds any text.
 pub(crate) fn segment(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The same for an id of our own making: what needs no escape in a path stays readable.
+pub(crate) fn plain_segment(id: &str) -> String {
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
+    utf8_percent_encode(id, KEPT).to_string()
 }
 
 /// A path with the options that have a value.

@@ -98,11 +98,7 @@ mod tests {
         let (light, dark) = style.split_once("/* dark */").unwrap();
         let mut compared = 0;
         for (name, part) in [("light", light), ("dark", dark)] {
-            let colour = |token: &str| {
-                let found = part.split(&format!("--{token}: #")).nth(1);
-                let digits = found.unwrap_or_else(|| panic!("{name} has no --{token}"));
-                luminance(&digits[..6])
-            };
+            let colour = |token: &str| colour(part, token);
             let texts = ["ink", "ink-2", "ink-3", "seal", "ok", "warn", "info"];
             for text in texts {
                 let soft = format!("{text}-soft");
@@ -118,6 +114,25 @@ mod tests {
             }
         }
         assert!(compared >= 42);
+    }
+
+    /// B17: the edge of everything that can be filled in or pressed stands out from its paper (WCAG 1.4.11, 3 : 1), in light and in dark.
+    #[test]
+    fn edges_of_inputs_stand_out_from_their_paper() {
+        let style = std::str::from_utf8(STYLE).unwrap();
+        let (light, dark) = style.split_once("/* dark */").unwrap();
+        for (name, part) in [("light", light), ("dark", dark)] {
+            for paper in ["paper", "paper-2", "paper-3"] {
+                let (a, b) = (colour(part, "edge"), colour(part, paper));
+                let ratio = (a.max(b) + 0.05) / (a.min(b) + 0.05);
+                assert!(ratio >= 3.0, "{name}: edge on {paper} is {ratio:.2}");
+            }
+        }
+        for rule in ["\ninput, select, textarea {", "\nbutton, .btn {"] {
+            let rule = style.split_once(rule).unwrap().1;
+            let rule = rule.split_once('}').unwrap().0;
+            assert!(rule.contains("1px solid var(--edge)"), "{rule}");
+        }
     }
 
     /// B17: `?` lists every key that does something.
@@ -149,6 +164,13 @@ mod tests {
         }
         assert!(pressed >= 19, "{pressed}");
         assert!(help.contains("<kbd>Esc</kbd>") && help.contains("<kbd>↵</kbd>"));
+    }
+
+    /// The luminance of a token in a part of the stylesheet.
+    fn colour(part: &str, token: &str) -> f64 {
+        let found = part.split(&format!("--{token}: #")).nth(1);
+        let digits = found.unwrap_or_else(|| panic!("no --{token}"));
+        luminance(&digits[..6])
     }
 
     fn luminance(digits: &str) -> f64 {

@@ -14,6 +14,7 @@ use jiff::civil::{Date, DateTime};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::pages::docs;
 use crate::shown::below;
 use crate::words::Words;
 
@@ -148,6 +149,11 @@ impl Field {
     /// The field as HTML, escaped; groups and lists with all their fields.
     pub(crate) fn html(&self, w: &'static Words) -> String {
         Drawn { w, field: self }.render().unwrap_or_default()
+    }
+
+    /// The description as HTML, its code as code.
+    pub(crate) fn description_html(&self) -> String {
+        docs::line(&self.description)
     }
 
     /// The name under which the value comes back.

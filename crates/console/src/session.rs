@@ -305,7 +305,7 @@ impl<S: Send + Sync> FromRequest<S> for Posted {
 async fn fields(body: Body) -> Result<Vec<(String, String)>, Stop> {
     let too_long = |_| {
         let status = StatusCode::PAYLOAD_TOO_LARGE;
-        Stop::new(status, "INVALID_ARGUMENT", "the form is too long")
+        Stop::new(status, "INVALID_ARGUMENT", "")
     };
     let body = Limited::new(body, FORM_BYTES_MAX).collect().await;
     let body = body.map_err(too_long)?.to_bytes();

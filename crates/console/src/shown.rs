@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::words::Words;
@@ -58,6 +58,30 @@ pub(crate) fn took(us: u64) -> String {
             let (minutes, seconds) = (us / 60_000_000, us / 1_000_000 % 60);
             format!("{minutes}\u{a0}min {seconds}\u{a0}s")
         }
+    }
+}
+
+/// Shortest time of waiting for a person that pages mention. Looking for an answer that is not there takes less.
+const NOTICED_US: u64 = 100_000;
+
+/// A time of waiting for a person, if it is one that people notice.
+pub(crate) fn noticed(waited_us: u64) -> Option<u64> {
+    (waited_us >= NOTICED_US).then_some(waited_us)
+}
+
+/// A question to a person and its answer, as the API tells them.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+pub(crate) struct Decision {
+    pub(crate) asked_at: Timestamp,
+    pub(crate) answered_at: Timestamp,
+    evidence: String,
+}
+
+impl Decision {
+    /// Time between the question and the answer.
+    pub(crate) fn took_us(&self) -> u64 {
+        let took = self.answered_at.duration_since(self.asked_at);
+        u64::try_from(took.as_micros()).unwrap_or_default()
     }
 }
 

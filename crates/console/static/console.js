@@ -85,7 +85,8 @@ find?.addEventListener("input", () => {
 const views = one("[data-views]");
 if (views) {
   const kept = () => { try { return JSON.parse(localStorage.getItem("countersign.views")) ?? []; } catch { return []; } };
-  const keep = (list) => { localStorage.setItem("countersign.views", JSON.stringify(list.slice(-20))); draw(); };
+  const keep = (list) => { localStorage.setItem("countersign.views", JSON.stringify(list.slice(-20))); draw(); label(); };
+  const label = () => { one("[data-some]", views).hidden = !kept().length; };
   const draw = () => one("ul", views).replaceChildren(...kept().map(([name, query]) => {
     const [item, link, drop] = ["li", "a", "button"].map((tag) => document.createElement(tag));
     Object.assign(link, { textContent: name, href: `/calls?${query}` });
@@ -102,6 +103,7 @@ if (views) {
   });
   views.hidden = false;
   draw();
+  label();
 }
 
 // The keyboard.
@@ -121,6 +123,15 @@ function step(by) {
   one("a", row)?.focus({ preventScroll: true });
 }
 
+// An answer counts for what was read, so in a list the key leads to the question, with the focus on its button.
+function answer(key) {
+  const button = one(`[data-key=${key}]`);
+  const row = one("main tr.here [data-answer]") ?? one("main [data-answer]");
+  if (button) button.focus();
+  else if (row) location.href = `${row.href}#${key}`;
+}
+if (["#a", "#d"].includes(location.hash)) answer(location.hash.slice(1));
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (event.target.closest("input, select, textarea")) {
@@ -134,8 +145,8 @@ document.addEventListener("keydown", (event) => {
     ".": () => { const twin = one("[data-twin]"); if (twin) location.href = twin.href; },
     j: () => step(1),
     k: () => step(-1),
-    a: () => one("[data-key=a]")?.focus(),
-    d: () => one("[data-key=d]")?.focus(),
+    a: () => answer("a"),
+    d: () => answer("d"),
     g: () => { went = true; setTimeout(() => { went = false; }, 1200); },
   };
   if (went && places[event.key]) { location.href = places[event.key]; return; }

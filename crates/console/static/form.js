@@ -3,7 +3,6 @@
 
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const one = (selector, root = document) => root.querySelector(selector);
-
 // Fields and raw JSON in step. The name of a field is its kind and its place, as the server reads it (src/form/read.rs).
 const named = (element) => /^(k?)([snbtlrj]?)(\??):(\/.*)$/.exec(element.name || "");
 const isField = (element) => named(element) !== null;
@@ -19,7 +18,6 @@ const digits = (text) => (isNumber(text) ? text.slice(mark.length) : text);
 const toText = (value, indent) => JSON.stringify(value, (_, inner) => dense(inner), indent).replace(new RegExp(`"${mark}([^"]*)"`, "g"), "$1");
 
 const members = (value) => (typeof value === "object" && value !== null ? value : {});
-
 function parse(text) {
   JSON.parse(text);
   return JSON.parse(text.replace(tokens, (token) => (token[0] === '"' ? token : JSON.stringify(mark + token))));
@@ -143,28 +141,56 @@ document.addEventListener("change", async (event) => {
   one("#copies")?.replaceWith(copies);
 });
 
+// The names of a row, and of everything in it, say its number.
+function renumber(row, base, from, to) {
+  const [old, next] = [`${base}/${from}`, `${base}/${to}`];
+  for (const element of all("[name], [id], [for], [data-add], [data-drop]", row)) {
+    for (const attribute of ["name", "id", "for", "data-add", "data-drop"]) {
+      const text = element.getAttribute(attribute);
+      if (text && (text.endsWith(old) || text.includes(`${old}/`))) element.setAttribute(attribute, text.replace(old, next));
+    }
+  }
+}
+
+function empty(row) {
+  // Lists within begin with one item too.
+  for (const inner of all("fieldset", row)) all(":scope > .item", inner).slice(1).forEach((item) => item.remove());
+  for (const element of all("input, select, textarea", row)) {
+    if (element.dataset.type) element.type = element.dataset.type;
+    element.value = "";
+    given.delete(element);
+  }
+  all(".issue", row).forEach((issue) => issue.remove());
+}
+
 // One more item of a list or of a map: the last one again, empty, with the next number.
 function addItem(button) {
   const items = all(":scope > .item", button.closest("fieldset"));
-  const last = items[items.length - 1];
-  const copy = last.cloneNode(true);
-  const [from, to] = [`${button.dataset.add}/${items.length - 1}`, `${button.dataset.add}/${items.length}`];
-  // Lists within begin with one item too.
-  for (const inner of all("fieldset", copy)) all(":scope > .item", inner).slice(1).forEach((item) => item.remove());
-  for (const element of all("[name], [id], [for], [data-add]", copy)) {
-    for (const attribute of ["name", "id", "for", "data-add"]) {
-      const text = element.getAttribute(attribute);
-      if (text && (text.endsWith(from) || text.includes(`${from}/`))) element.setAttribute(attribute, text.replace(from, to));
-    }
-    if (element.dataset.type) element.type = element.dataset.type;
-    if ("value" in element && element.tagName !== "BUTTON") element.value = "";
-  }
-  all(".issue", copy).forEach((issue) => issue.remove());
-  last.after(copy);
+  const copy = items.at(-1).cloneNode(true);
+  renumber(copy, button.dataset.add, items.length - 1, items.length);
+  empty(copy);
+  items.at(-1).after(copy);
   return copy;
 }
 
+// One item less. Those behind it move up; the last one that is left is emptied.
+function dropItem(button) {
+  const [row, base, form] = [button.closest(".item"), button.dataset.drop, button.form];
+  const items = all(":scope > .item", row.parentElement);
+  const at = items.indexOf(row);
+  if (items.length === 1) empty(row);
+  else {
+    row.remove();
+    items.slice(at + 1).forEach((item, next) => renumber(item, base, at + 1 + next, at + next));
+  }
+  one("input, select, textarea", items[at + 1] ?? items[at - 1] ?? row)?.focus();
+  form.elements.raw.value = toJson(form);
+  form.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
 document.addEventListener("click", (event) => {
+  const drop = event.target.closest("[data-drop]");
+  if (drop?.form?.matches("[data-call]")) dropItem(drop);
   const button = event.target.closest("[data-add]");
   if (button) one("input, select, textarea", addItem(button))?.focus();
 });

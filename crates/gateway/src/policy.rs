@@ -202,6 +202,11 @@ impl Policy {
         &self.text
     }
 
+    /// Returns the lines of the entry that begins at a line of the file; none if no entry begins there.
+    pub fn entry_at(&self, line: usize) -> &[String] {
+        self.places.text_at(line)
+    }
+
     /// Returns the parsed file.
     pub fn file(&self) -> &PolicyFile {
         &self.file

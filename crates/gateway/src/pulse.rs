@@ -1,15 +1,15 @@
 //! The pulse: what happened in the last two hours, in memory, for people who watch.
 //!
 //! Stores keep records, not figures, and counting records anew for every look would cost more the longer a server runs.
-//! So calls are counted as they are answered, by the minute and by tool, since this process began. Errors and sessions go back further:
-//! after a start they are recalled (`pulse/recall.rs`) from the newest records of the log.
+//! So calls are counted as they are answered, by the minute, by tool and by error. After a start, what this process did not see is
+//! recalled (`pulse/recall.rs`) from the newest records of the log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use countersign::contract::ErrorCode;
 use countersign::observe::{Answered, Observer};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -38,19 +38,42 @@ struct Counted {
     tools: BTreeMap<Arc<str>, OfTool>,
     codes: BTreeMap<&'static str, u64>,
     failures: BTreeMap<Kind, Spell>,
-    /// Time of the oldest record that codes and failures were recalled from; `None` before that.
+    /// Time of the oldest record that figures were recalled from; `None` before that.
     since: Option<Timestamp>,
 }
 
 /// A kind of failure: its code, its tool and the tool's version.
 type Kind = (&'static str, Arc<str>, String);
 
-/// Number of failures, and the time of the first.
-#[derive(Debug, Clone, Copy)]
+/// Number of failures, and the times between which they occurred.
+#[derive(Debug)]
 struct Spell {
     count: u64,
+    /// First failure after the last pause of [`QUIET`].
     first: Timestamp,
     last: Timestamp,
+    /// Number of failures in each minute of the last hour, oldest first; minutes without one are left out.
+    recent: VecDeque<(i64, u64)>,
+}
+
+/// Time without a failure after which the next one is new.
+const QUIET: SignedDuration = SignedDuration::from_hours(6);
+
+/// Minutes of the last hour.
+const HOUR: i64 = 60;
+
+/// An answered call, or several that one record stands for.
+#[derive(Debug, Clone)]
+struct Counting<'c> {
+    code: Option<ErrorCode>,
+    /// Name and version, if there is such a tool.
+    tool: Option<(&'c str, &'c str)>,
+    is_repaired: bool,
+    /// Duration; `None` if it is not known.
+    took_us: Option<u64>,
+    count: u64,
+    /// Times of the first and the last of them.
+    between: [Timestamp; 2],
 }
 
 /// Maximum number of kinds of failures; those of further kinds are only counted by their code.
@@ -102,7 +125,7 @@ impl Default for Times {
     }
 }
 
-/// The figures of one tool since the process began.
+/// The figures of one tool since [`Figures::since`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolFigures {
     /// Its name.
@@ -128,7 +151,9 @@ pub struct Failures {
     pub version: String,
     /// Number of calls.
     pub count: u64,
-    /// First of them.
+    /// Number of calls in the last hour.
+    pub last_hour: u64,
+    /// First of them after the last six hours without one.
     pub first: Timestamp,
     /// Newest of them.
     pub last: Timestamp,
@@ -145,7 +170,7 @@ pub struct Figures {
     pub codes: BTreeMap<&'static str, u64>,
     /// Errors by code, tool and version, the newest first.
     pub failures: Vec<Failures>,
-    /// Time since which codes and failures are counted, if that is before the process began.
+    /// Time since which tools, codes and failures are counted, if that is before the process began.
     pub since: Option<Timestamp>,
 }
 
@@ -165,8 +190,8 @@ impl Pulse {
         self.beats.subscribe()
     }
 
-    /// The counters.
-    pub fn figures(&self) -> Figures {
+    /// The counters at this time.
+    pub fn figures(&self, now: Timestamp) -> Figures {
         let counted = self.counted();
         let figures = |(tool, of): (&Arc<str>, &OfTool)| ToolFigures {
             tool: tool.to_string(),
@@ -181,7 +206,7 @@ impl Pulse {
             minutes: counted.minutes.iter().map(OfMinute::figures).collect(),
             tools,
             codes: counted.codes.clone(),
-            failures: counted.failures(),
+            failures: counted.failures(now),
             since: counted.since,
         }
     }
@@ -198,34 +223,17 @@ impl Pulse {
 
 impl Observer for Pulse {
     fn answered(&self, answered: &Answered) {
-        let is_question = answered.code.is_some_and(ErrorCode::is_question);
-        let is_error = answered.code.is_some() && !is_question;
-        let is_repaired = answered.binding.is_repaired();
-        let took_us = answered.phases.worked_us();
+        let tool = answered.tool.as_ref();
+        let tool = tool.map(|entry| (entry.name().as_str(), entry.spec().version.as_str()));
         let mut counted = self.counted();
-        let minute = counted.minute(answered.at.as_second().div_euclid(60));
-        minute.calls += 1;
-        minute.errors += u64::from(is_error);
-        minute.questions += u64::from(is_question);
-        minute.repaired += u64::from(is_repaired);
-        minute.took.add(took_us);
-        let code = answered.code.map_or("OK", ErrorCode::as_str);
-        *counted.codes.entry(code).or_default() += 1;
-        if let Some(entry) = &answered.tool {
-            let name = entry.name().as_str();
-            if is_error {
-                let version = entry.spec().version.clone();
-                counted.failed((code, name.into(), version), 1, [answered.at; 2]);
-            }
-            if !counted.tools.contains_key(name) {
-                counted.tools.insert(name.into(), OfTool::default());
-            }
-            if let Some(of) = counted.tools.get_mut(name) {
-                of.calls += 1;
-                of.errors += u64::from(is_error);
-                of.took.add(took_us);
-            }
-        }
+        counted.count(&Counting {
+            code: answered.code,
+            tool,
+            is_repaired: answered.binding.is_repaired(),
+            took_us: Some(answered.phases.worked_us()),
+            count: 1,
+            between: [answered.at; 2],
+        });
         drop(counted);
         let session = answered.session.as_deref().and_then(Strand::read);
         if let (Some(session), Some(call)) = (session, &answered.snapshot_id) {
@@ -237,6 +245,43 @@ impl Observer for Pulse {
 }
 
 impl Counted {
+    /// Counts a call by its minute, its tool, its code and its kind of failure.
+    fn count(&mut self, call: &Counting<'_>) {
+        self.in_minute(call);
+        self.by_kind(call);
+    }
+
+    fn in_minute(&mut self, call: &Counting<'_>) {
+        let (count, is_error) = (call.count, call.is_error());
+        let [_, last] = call.between;
+        let minute = self.minute(minute_of(last));
+        minute.calls += count;
+        minute.errors += if is_error { count } else { 0 };
+        minute.questions += if call.is_question() { count } else { 0 };
+        minute.repaired += if call.is_repaired { count } else { 0 };
+        minute.took.add(call);
+    }
+
+    fn by_kind(&mut self, call: &Counting<'_>) {
+        let code = call.code.map_or("OK", ErrorCode::as_str);
+        *self.codes.entry(code).or_default() += call.count;
+        let Some((name, version)) = call.tool else {
+            return;
+        };
+        if call.is_error() {
+            let kind = (code, name.into(), version.to_owned());
+            self.failed(kind, call.count, call.between);
+        }
+        if !self.tools.contains_key(name) {
+            self.tools.insert(name.into(), OfTool::default());
+        }
+        if let Some(of) = self.tools.get_mut(name) {
+            of.calls += call.count;
+            of.errors += if call.is_error() { call.count } else { 0 };
+            of.took.add(call);
+        }
+    }
+
     /// Counts failures of one kind between two times.
     fn failed(&mut self, kind: Kind, count: u64, [first, last]: [Timestamp; 2]) {
         if self.failures.len() >= FAILURES_MAX && !self.failures.contains_key(&kind) {
@@ -246,18 +291,21 @@ impl Counted {
             count: 0,
             first,
             last,
+            recent: VecDeque::new(),
         });
         spell.count += count;
-        spell.first = spell.first.min(first);
-        spell.last = spell.last.max(last);
+        spell.reach(first, last);
+        spell.add_recent(minute_of(last), count);
     }
 
-    fn failures(&self) -> Vec<Failures> {
+    fn failures(&self, now: Timestamp) -> Vec<Failures> {
+        let hour_began = minute_of(now) - HOUR;
         let one = |((code, tool, version), spell): (&Kind, &Spell)| Failures {
             code,
             tool: tool.to_string(),
             version: version.clone(),
             count: spell.count,
+            last_hour: spell.since(hour_began),
             first: spell.first,
             last: spell.last,
         };
@@ -266,29 +314,89 @@ impl Counted {
         failures
     }
 
-    /// The counts of a minute. A call that arrived long ago counts for the newest one.
+    /// The counts of a minute. What is older than the oldest minute that is kept counts for that one.
     fn minute(&mut self, minute: i64) -> &mut OfMinute {
-        let newest = self.minutes.back().map_or(i64::MIN, |last| last.minute);
-        if minute > newest {
-            let kept_from = minute - MINUTES;
-            while self.minutes.front().is_some_and(|m| m.minute <= kept_from) {
-                self.minutes.pop_front();
-            }
-            self.minutes.push_back(OfMinute {
+        let newest = self.minutes.back().map_or(minute, |last| last.minute);
+        let kept_from = newest.max(minute) - MINUTES;
+        while self.minutes.front().is_some_and(|m| m.minute <= kept_from) {
+            self.minutes.pop_front();
+        }
+        let minute = minute.max(kept_from + 1);
+        let found = self
+            .minutes
+            .binary_search_by_key(&minute, |known| known.minute);
+        let at = found.unwrap_or_else(|at| {
+            let new = OfMinute {
                 minute,
                 ..OfMinute::default()
-            });
-        }
-        let at = self
-            .minutes
-            .iter()
-            .rposition(|known| known.minute <= minute);
-        let at = at.unwrap_or_default();
-        // There is one: the newest was made above where there was none.
+            };
+            self.minutes.insert(at, new);
+            at
+        });
+        // It was made above where there was none.
         self.minutes
             .get_mut(at)
             .expect("a position that was found is there")
     }
+}
+
+impl Counting<'_> {
+    fn is_question(&self) -> bool {
+        self.code.is_some_and(ErrorCode::is_question)
+    }
+
+    fn is_error(&self) -> bool {
+        self.code.is_some() && !self.is_question()
+    }
+}
+
+impl Spell {
+    /// Lets the spell begin and end with failures of this time. A pause of [`QUIET`] lies between two spells, and the later one is kept.
+    fn reach(&mut self, first: Timestamp, last: Timestamp) {
+        if first.duration_since(self.last) > QUIET {
+            self.first = first;
+        } else if self.first.duration_since(last) <= QUIET {
+            self.first = self.first.min(first);
+        }
+        self.last = self.last.max(last);
+    }
+
+    fn add_recent(&mut self, minute: i64, count: u64) {
+        let newest = self.recent.back().map_or(minute, |(last, _)| *last);
+        if minute <= newest - HOUR {
+            return;
+        }
+        match self
+            .recent
+            .binary_search_by_key(&minute, |(known, _)| *known)
+        {
+            Ok(at) => {
+                if let Some((_, known)) = self.recent.get_mut(at) {
+                    *known += count;
+                }
+            }
+            Err(at) => self.recent.insert(at, (minute, count)),
+        }
+        let oldest = newest.max(minute) - HOUR;
+        while self
+            .recent
+            .front()
+            .is_some_and(|(known, _)| *known <= oldest)
+        {
+            self.recent.pop_front();
+        }
+    }
+
+    /// Number of failures after this minute.
+    fn since(&self, minute: i64) -> u64 {
+        let recent = self.recent.iter();
+        let recent = recent.filter(|(known, _)| *known > minute);
+        recent.map(|(_, count)| count).sum()
+    }
+}
+
+fn minute_of(at: Timestamp) -> i64 {
+    at.as_second().div_euclid(60)
 }
 
 impl OfMinute {
@@ -306,9 +414,10 @@ impl OfMinute {
 }
 
 impl Times {
-    fn add(&mut self, took_us: u64) {
-        if let Some(step) = self.0.get_mut(step_of(took_us)) {
-            *step += 1;
+    fn add(&mut self, call: &Counting<'_>) {
+        let step = call.took_us.map(step_of);
+        if let Some(step) = step.and_then(|step| self.0.get_mut(step)) {
+            *step += call.count;
         }
     }
 
@@ -366,16 +475,26 @@ mod tests {
     #[test]
     fn a_minute_has_its_own_times() {
         let mut counted = Counted::default();
+        let took = |counted: &mut Counted, minute: i64, took_us: u64| {
+            counted.count(&Counting {
+                code: None,
+                tool: None,
+                is_repaired: false,
+                took_us: Some(took_us),
+                count: 1,
+                between: [Timestamp::from_second(minute * 60).unwrap(); 2],
+            });
+        };
         for _ in 0..99 {
-            counted.minute(7).took.add(1_000);
+            took(&mut counted, 7, 1_000);
         }
-        counted.minute(7).took.add(900_000);
-        counted.minute(8).took.add(50);
+        took(&mut counted, 7, 900_000);
+        took(&mut counted, 8, 50);
         let told: Vec<Minute> = counted.minutes.iter().map(OfMinute::figures).collect();
         let within = |end: u64, took: u64| end >= took && end <= took + took / 4 + 1;
         assert!(within(told[0].p50_us, 1_000) && within(told[0].p99_us, 1_000));
         assert!(within(told[1].p50_us, 50) && within(told[1].p99_us, 50));
-        counted.minute(7).took.add(900_000);
+        took(&mut counted, 7, 900_000);
         let told = counted.minutes[0].figures();
         assert!(within(told.p99_us, 900_000), "{told:?}");
     }
@@ -395,7 +514,7 @@ mod tests {
             counted.failed(kind(code, version), 1, [at(second); 2]);
         }
         let told: Vec<_> = counted
-            .failures()
+            .failures(at(10))
             .into_iter()
             .map(|one| (one.code, one.version, one.count, one.first, one.last))
             .collect();
@@ -412,8 +531,29 @@ mod tests {
         );
     }
 
+    /// B17: a failure is new after six hours without one, in whichever order records are read; the last hour is counted apart.
     #[test]
-    fn old_minutes_are_dropped_and_late_calls_count_for_a_minute_that_is_there() {
+    fn a_failure_is_new_after_a_pause() {
+        let at = |hour: i64| Timestamp::from_second(hour * 3_600).unwrap();
+        let hours = [0, 1, 20, 24, 25];
+        let mut newest_first = hours;
+        newest_first.reverse();
+        // What this process sees comes in the order of time; what is recalled comes newest first.
+        for order in [hours, newest_first] {
+            let mut counted = Counted::default();
+            for hour in order {
+                let kind = ("TIMEOUT", Arc::from("a.b"), "1".to_owned());
+                counted.failed(kind, 2, [at(hour); 2]);
+            }
+            let told = counted.failures(at(25)).remove(0);
+            assert_eq!((told.first, told.last), (at(20), at(25)));
+            assert_eq!((told.count, told.last_hour), (10, 2));
+            assert_eq!(counted.failures(at(27))[0].last_hour, 0);
+        }
+    }
+
+    #[test]
+    fn old_minutes_are_dropped_and_late_calls_count_for_the_oldest_that_is_kept() {
         let mut counted = Counted::default();
         for minute in 0..500 {
             counted.minute(minute).calls += 1;
@@ -422,5 +562,16 @@ mod tests {
         counted.minute(3).calls += 1;
         let all: u64 = counted.minutes.iter().map(|minute| minute.calls).sum();
         assert_eq!(all, 121);
+        // A minute that was left out is put in its place.
+        let mut counted = Counted::default();
+        for minute in [7, 5, 6, 5] {
+            counted.minute(minute).calls += 1;
+        }
+        let told: Vec<_> = counted
+            .minutes
+            .iter()
+            .map(|it| (it.minute, it.calls))
+            .collect();
+        assert_eq!(told, [(5, 2), (6, 1), (7, 1)]);
     }
 }

@@ -101,26 +101,31 @@ impl Operation for Calls {
     const NAME: &'static str = "calls";
 
     fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
-        // A record is of a call where it has the call's id; that is asked for page by page, because the
-        // store cannot be asked for two kinds at once.
-        let mut rows = Vec::new();
-        let mut query = self.wanted.query(place);
-        while rows.len() < self.wanted.limit {
-            let page = place
-                .wait(place.store().records(&query))?
-                .map_err(store_failed)?;
-            let Some(last) = page.last() else { break };
-            query.before = Some((last.at, last.id.clone()));
-            let is_call = |row: &LogRow| row.request_id.is_some() && row.kind != RecordKind::Intent;
-            rows.extend(page.into_iter().filter(is_call));
-        }
-        rows.truncate(self.wanted.limit);
+        let rows = rows(place, self.wanted.query(place))?;
         let manners = place
             .wait(place.archive().manners(&rows))?
             .map_err(archive_failed)?;
         let shown: Vec<ShownCall> = rows.iter().zip(manners).map(ShownCall::of).collect();
         write(terminal, &shown)
     }
+}
+
+/// Returns calls, newest first, also those that were refused before they reached a tool: at most as many as the query allows.
+pub(crate) fn rows(place: &Place, mut query: LogQuery) -> Result<Vec<LogRow>, Failure> {
+    // A record is of a call where it has the call's id; that is asked for page by page, because the
+    // store cannot be asked for two kinds at once.
+    let mut rows = Vec::new();
+    while rows.len() < query.limit {
+        let page = place
+            .wait(place.store().records(&query))?
+            .map_err(store_failed)?;
+        let Some(last) = page.last() else { break };
+        query.before = Some((last.at, last.id.clone()));
+        let is_call = |row: &LogRow| row.request_id.is_some() && row.kind != RecordKind::Intent;
+        rows.extend(page.into_iter().filter(is_call));
+    }
+    rows.truncate(query.limit);
+    Ok(rows)
 }
 
 fn write(terminal: &mut Terminal, shown: &[ShownCall]) -> Result<Exit, Failure> {

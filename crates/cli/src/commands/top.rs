@@ -3,18 +3,19 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use countersign::contract::{ErrorCode, Language, RecordKind};
+use countersign::contract::{ErrorCode, Language};
 use countersign::ledger::{LogQuery, LogRow};
 use countersign_gateway::caller::{Caller, Proof};
 use countersign_gateway::pulse::ToolFigures;
 use countersign_gateway::status::{About, View};
 use serde::{Deserialize, Serialize};
 
+use crate::commands::calls;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::operations::Operation;
-use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
+use crate::place::{Place, PlaceOptions, archive_failed};
 use crate::table::{fit, visible};
 use crate::terminal::Terminal;
 
@@ -64,7 +65,7 @@ pub(super) struct Snapshot {
     pub(super) unsigned: Option<u64>,
     /// Problems that the server reports, the gravest first.
     pub(super) problems: Vec<String>,
-    /// Figures of each tool since the server was started, the most called first.
+    /// Figures of each tool, of the newest 20,000 records before the server was started and since then; the most called first.
     pub(super) tools: Vec<Tool>,
     /// The newest calls, newest first.
     pub(super) calls: Vec<Call>,
@@ -231,13 +232,11 @@ impl Asked {
     fn newest(&self, place: &Place) -> Result<Vec<Call>, Failure> {
         let archive = place.archive();
         let query = LogQuery {
-            kind: Some(RecordKind::Call),
             limit: self.calls,
             ..LogQuery::default()
         };
-        let rows = place.wait(place.store().records(&query))?;
         let mut calls = Vec::new();
-        for row in rows.map_err(store_failed)? {
+        for row in calls::rows(place, query)? {
             let shown = place.wait(archive.show(&row.id))?.map_err(archive_failed)?;
             let took = shown.record.phases.map(|phases| {
                 phases
@@ -263,13 +262,11 @@ fn last_minute(place: &Place, snapshot: &mut Snapshot) -> Result<(), Failure> {
     let minute = jiff::SignedDuration::from_secs(60);
     let since = place.clock.now().checked_sub(minute).ok();
     let query = LogQuery {
-        kind: Some(RecordKind::Call),
         since,
         limit: COUNTED_MAX,
         ..LogQuery::default()
     };
-    let rows = place.wait(place.store().records(&query))?;
-    let rows = rows.map_err(store_failed)?;
+    let rows = calls::rows(place, query)?;
     let is_error = |row: &&LogRow| row.code.is_some_and(|code| !code.is_question());
     snapshot.calls_last_minute = rows.len() as u64;
     snapshot.errors_last_minute = rows.iter().filter(is_error).count() as u64;
@@ -297,7 +294,7 @@ fn of_server(place: &Place, snapshot: &mut Snapshot) {
         snapshot.in_doubt = server.calls_in_doubt;
         snapshot.approvals_open = server.approvals_open;
     }
-    let figures = served.gateway.pulse().figures();
+    let figures = served.gateway.pulse().figures(place.clock.now());
     let mut tools: Vec<Tool> = figures.tools.into_iter().map(Tool::from).collect();
     tools.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
     snapshot.tools = tools;

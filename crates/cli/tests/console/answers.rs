@@ -121,6 +121,120 @@ fn a_person_makes_a_call_smaller() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
+/// B17: the time between a question and its answer is shown apart from the phases of the call, also where the agent has sent the call again;
+/// a look for an answer that is not there is no waiting.
+#[test]
+fn waiting_for_a_person_is_shown_apart() {
+    let desk = Desk::open();
+    let body = json!({"arguments": desk.item("SKU-0002-01", 1), "session_id": "visit 9"});
+    let call = || desk.world.call("cart.add_item", &body, Some(&desk.agent));
+    let asked = call();
+    let id = asked["error"]["details"]["approval_id"].as_str().unwrap();
+    let browser = desk.browser(&desk.ann);
+    browser.open(&format!("{}/approvals/{id}", desk.world.url));
+    browser.click("button[value=approve]");
+    browser.until("document.querySelector('#state')?.innerText === 'approved'");
+    let reply = call();
+    assert_eq!(reply["ok"], true, "{reply}");
+    let record = |reply: &Value| {
+        reply["evidence"]["snapshot_id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let look = |reply: &Value| {
+        browser.open(&format!("{}/calls/{}", desk.world.url, record(reply)));
+        browser.until("document.querySelector('.phases')");
+        browser.eval("[...document.querySelectorAll('.phases > rect')].map(one => one.getAttribute('class'))")
+    };
+    assert!(!look(&asked).to_string().contains("waited"));
+    assert_eq!(look(&reply)[0], "waited");
+    let gap = "(() => { const [a, b] = document.querySelectorAll('.phases > rect'); return b.x.baseVal.value - a.x.baseVal.value - a.width.baseVal.value; })()";
+    assert!(
+        browser.eval(gap).as_f64() > Some(10.0),
+        "{}",
+        browser.eval(gap)
+    );
+    browser.until("document.querySelector('#decided')");
+    let ann = desk.world.person(&desk.ann);
+    let twin = |path: &str| -> Value { serde_json::from_str(&ann.get(path).1).unwrap() };
+    let approval = twin(&format!("/approvals/{id}.json"))["approval"].clone();
+    let decision =
+        twin(&format!("/calls/{}.json", record(&reply)))["records"][0]["decision"].clone();
+    assert_eq!(decision["asked_at"], approval["asked_at"], "{decision}");
+    assert_eq!(
+        decision["answered_at"], approval["answer"]["at"],
+        "{decision}"
+    );
+    // The session has it between the two calls.
+    browser.open(&format!("{}/sessions/visit%209", desk.world.url));
+    browser.until("document.querySelectorAll('#rows tr').length === 2");
+    let waits = "[...document.querySelectorAll('#rows tr')].map(row => row.querySelectorAll('.waited').length)";
+    assert_eq!(browser.eval(waits), json!([0, 1]));
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// A13, B17: the inbox is narrowed by tool, agent and user in its address; new questions arrive by themselves; a key leads from a row to its
+/// question, and an answer to the next one that waits.
+#[test]
+fn an_answer_leads_to_the_next_question() {
+    let desk = Desk::open();
+    desk.call("notes.add", &json!({"text": "call the bank"}));
+    let other = desk.ask("notes.clear", &json!({}));
+    let first = desk.ask("cart.add_item", &desk.item("SKU-0001-01", 1));
+    let second = desk.ask("cart.add_item", &desk.item("SKU-0002-01", 1));
+    let browser = desk.browser(&desk.ann);
+    let listed = |query: &str| {
+        let (_, text) = desk
+            .world
+            .person(&desk.ann)
+            .get(&format!("/approvals.json?{query}"));
+        let list: Value = serde_json::from_str(&text).unwrap();
+        let ids = list["approvals"].as_array().unwrap().iter();
+        ids.map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let shopper = {
+        let (_, text) = desk.world.person(&desk.ann).get("/approvals.json");
+        let list: Value = serde_json::from_str(&text).unwrap();
+        list["approvals"][0]["actor"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(listed("tool=notes.clear"), [other.as_str()]);
+    assert_eq!(
+        listed(&format!("tool=cart.add_item&agent={shopper}&user=ann")),
+        [second.as_str(), &first]
+    );
+    assert!(listed("agent=nobody").is_empty() && listed("user=bob").is_empty());
+
+    browser.open(&format!("{}/approvals?tool=cart.add_item", desk.world.url));
+    browser.until("document.querySelectorAll('#rows tr').length === 2");
+    browser.until("document.querySelector('.pulse:not(.off)')");
+    let third = desk.ask("cart.add_item", &desk.item("SKU-0003-01", 1));
+    browser.until("document.querySelectorAll('#rows tr').length === 3");
+    browser.press("j");
+    browser.press("a");
+    browser.until(&format!("location.pathname === '/approvals/{third}'"));
+    browser.until("document.activeElement.value === 'approve'");
+    browser.press("\u{E007}");
+    browser.until("document.querySelector('#state')?.innerText === 'approved'");
+    for next in [&second, &first] {
+        browser.until("document.activeElement.closest('#next-waiting')");
+        browser.press("\u{E007}");
+        browser.until(&format!("location.pathname === '/approvals/{next}'"));
+        browser.click("button[value=deny]");
+        browser.until("document.querySelector('#state')?.innerText === 'denied'");
+    }
+    // The filter of the list still counts: the other tool's question is not the next one.
+    assert_eq!(
+        browser.eval("document.querySelector('#next-waiting')"),
+        Value::Null
+    );
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
 /// A13: two different people answer. The first yes leaves the question open and shows in the inbox; the same person cannot give the second.
 #[test]
 fn two_people_answer() {

@@ -17,11 +17,35 @@ pub(crate) fn purchase(world: &World) -> String {
 }
 
 /// A purchase whose buyer changes the cart this many times before they decide.
-#[expect(clippy::too_many_lines, reason = "one story, in its order")]
 fn hesitant_purchase(world: &World, changes: usize) -> String {
-    let items = json!([{"sku": "SKU-0002-01", "quantity": 3}]);
+    let (id, amount) = ordered(world, "u_anna", 3, changes);
+    let approval = asked_to_pay(world, "u_anna", &id, &amount);
+    world.run(&["approvals", "approve", &approval]);
+    let intent = json!({"draft_order_id": id, "amount": amount, "currency": "EUR"});
+    let paid = sent(world, "u_anna", "payment.create_payment_intent", &intent);
+    assert_eq!(paid["data"]["status"], "requires_user_action", "{paid}");
+    id
+}
+
+/// A payment that waits for its buyer; gives the id of the question.
+pub(crate) fn payment_asked(world: &World, user: &str, quantity: u32) -> String {
+    let (id, amount) = ordered(world, user, quantity, 0);
+    asked_to_pay(world, user, &id, &amount)
+}
+
+fn asked_to_pay(world: &World, user: &str, order: &str, amount: &Value) -> String {
+    let intent = json!({"draft_order_id": order, "amount": amount, "currency": "EUR"});
+    let asked = sent(world, user, "payment.create_payment_intent", &intent);
+    let approval = asked["error"]["details"]["approval_id"].as_str();
+    approval.unwrap_or_else(|| panic!("{asked}")).to_owned()
+}
+
+/// A draft order whose price and stock are locked, of a buyer who has changed the cart this many times: its id and its total.
+#[expect(clippy::too_many_lines, reason = "one story, in its order")]
+fn ordered(world: &World, user: &str, quantity: u32, changes: usize) -> (String, Value) {
+    let items = json!([{"sku": "SKU-0002-01", "quantity": quantity}]);
     let berlin = json!({"country": "DE", "postal_code": "10115"});
-    let call = |tool: &str, arguments: Value| sent(world, tool, &arguments);
+    let call = |tool: &str, arguments: Value| sent(world, user, tool, &arguments);
     let evidence = |reply: &Value| reply["evidence"]["snapshot_id"].clone();
     let quote = evidence(&call(
         "pricing.get_realtime_quote",
@@ -47,7 +71,7 @@ fn hesitant_purchase(world: &World, changes: usize) -> String {
     let cart = call("cart.create", json!({"currency": "EUR"}))["data"]["cart_id"].clone();
     call(
         "cart.add_item",
-        json!({"cart_id": cart, "sku": "SKU-0002-01", "quantity": 3}),
+        json!({"cart_id": cart, "sku": "SKU-0002-01", "quantity": quantity}),
     );
     for at in 0..changes {
         let quantity = if at + 1 == changes { 3 } else { 1 + at % 5 };
@@ -81,22 +105,14 @@ fn hesitant_purchase(world: &World, changes: usize) -> String {
         "checkout.lock_price_and_stock",
         json!({"draft_order_id": id}),
     );
-    let amount = &order["pricing_breakdown"]["total"]["amount"];
-    let intent = json!({"draft_order_id": id, "amount": amount, "currency": "EUR"});
-    let asked = call("payment.create_payment_intent", intent.clone());
-    let approval = asked["error"]["details"]["approval_id"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{asked}"));
-    world.run(&["approvals", "approve", approval]);
-    let paid = call("payment.create_payment_intent", intent);
-    assert_eq!(paid["data"]["status"], "requires_user_action", "{paid}");
-    id.as_str().unwrap().to_owned()
+    let amount = order["pricing_breakdown"]["total"]["amount"].clone();
+    (id.as_str().unwrap().to_owned(), amount)
 }
 
 /// A call on behalf of the buyer, with a key of its own.
-fn sent(world: &World, tool: &str, arguments: &Value) -> Value {
+fn sent(world: &World, user: &str, tool: &str, arguments: &Value) -> Value {
     let key = format!("{tool}-{}", arguments.to_string().len());
-    let body = json!({"arguments": arguments, "user_id": "u_anna", "idempotency_key": key});
+    let body = json!({"arguments": arguments, "user_id": user, "idempotency_key": key});
     let reply = world.call(tool, &body, None);
     let may_wait = tool.starts_with("payment");
     assert!(reply["ok"] == true || may_wait, "{tool}: {reply}");
@@ -504,6 +520,41 @@ fn a_long_case_has_pages() {
         twin["story"]["steps"][next.parse::<usize>().unwrap()]["id"],
         first
     );
+}
+
+/// N5: a printed case has every value that the page has folded, and no form or button; the facts and the story come before the form that
+/// opens it.
+#[test]
+fn a_case_is_printed_whole() {
+    let world = World::start(&[]);
+    let order = purchase(&world);
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    browser.open(&format!("{}/cases/{order}", world.url));
+    let order_of = "['.case-facts', '.case-steps', '#open-case'].map(css => document.querySelector(css).getBoundingClientRect().top)";
+    let tops = browser.eval(order_of);
+    let tops: Vec<f64> = tops
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|top| top.as_f64().unwrap())
+        .collect();
+    assert!(tops.is_sorted(), "{tops:?}");
+    browser.write("#reason", "dispute 4711");
+    browser.submit("#open-case button.go");
+    let folded = "[...document.querySelectorAll('#case details > dl, #case details > p')]";
+    let shown = format!("{folded}.filter(one => one.checkVisibility()).length");
+    let all = browser.eval(&format!("{folded}.length"));
+    assert!(all.as_u64() > Some(10), "{all}");
+    assert_eq!(browser.eval(&shown), json!(0));
+    browser.devtools("Emulation.setEmulatedMedia", &json!({"media": "print"}));
+    assert_eq!(browser.eval(&shown), all);
+    let hidden = "[...document.querySelectorAll('button, .btn, form, .side')].filter(one => one.checkVisibility()).map(one => one.outerHTML)";
+    assert_eq!(browser.eval(hidden), json!([]));
+    let printed = browser.devtools("Page.printToPDF", &json!({}));
+    // `%PDF` in base64.
+    assert!(printed["data"].as_str().unwrap().starts_with("JVBERi"));
 }
 
 fn signed_in<'w>(world: &'w World, key: &str) -> Person<'w> {

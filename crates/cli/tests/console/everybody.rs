@@ -352,3 +352,45 @@ fn views_are_saved() {
     browser.until("!document.querySelector('[data-views] li')");
     assert_eq!(browser.complaints(), [""; 0]);
 }
+
+/// Sentences of three English words or more on a page, outside code, names and texts of others.
+const ENGLISH: &str = r"(() => {
+    const page = document.querySelector('main').cloneNode(true);
+    page.querySelectorAll('code, pre, kbd, .mono, .id, [translate=no], option, script, time').forEach(one => one.remove());
+    const texts = document.createTreeWalker(page, NodeFilter.SHOW_TEXT);
+    const found = [];
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+        found.push(...(text.data.match(/[A-Za-z]{2,}(?:[ ,]+[A-Za-z]{2,}){2,}/g) ?? []));
+    }
+    return found;
+})()";
+
+/// B17: a page in Chinese has no English sentences.
+#[test]
+fn chinese_pages_have_no_english_sentences() {
+    let furnished = Furnished::start();
+    let world = &furnished.world;
+    let browser = Browser::start((1280, 900), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me b')");
+    browser.open(&format!("{}/language/zh", world.url));
+    browser.until("document.documentElement.lang === 'zh-CN'");
+    let mut english = Vec::new();
+    // Guides are English, what the page of a code shows, and what the API says of a thing that is not there.
+    let is_guide = |page: &str| {
+        let english = ["/docs", "/errors/", "/calls/no-such-call"];
+        english.iter().any(|begin| page.starts_with(begin))
+    };
+    for page in all_pages(&furnished) {
+        if is_guide(&page) {
+            continue;
+        }
+        browser.open(&format!("{}{page}", world.url));
+        browser.until("document.readyState === 'complete'");
+        let found = browser.eval(ENGLISH);
+        if found != json!([]) {
+            english.push(format!("{page}: {found}"));
+        }
+    }
+    assert_eq!(english, [""; 0]);
+}

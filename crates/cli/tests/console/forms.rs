@@ -51,6 +51,33 @@ fn a_form_with_lists_grows() {
         .push(json!({"sku": "SKU-0003-01", "quantity": 7}));
     browser.write("#raw", &arguments.to_string());
     browser.until("document.querySelector(\"[name='n:/items/2/quantity']\")?.value === '7'");
+    // An answer is not cut off at the right.
+    browser.until("[...document.querySelectorAll('section pre')].every(one => one.scrollWidth <= one.clientWidth)");
+
+    // An item that is removed leaves no gap, and the last one is emptied.
+    browser.click(".tabs label:first-child");
+    let items = || {
+        let raw = browser.eval("document.querySelector('#raw').value");
+        let raw: Value = serde_json::from_str(raw.as_str().unwrap()).unwrap();
+        raw["items"].clone()
+    };
+    browser.click("[data-drop='/items']");
+    // What was written as a string is still one.
+    let left =
+        json!([{"sku": "SKU-0001-01", "quantity": "2"}, {"sku": "SKU-0003-01", "quantity": 7}]);
+    assert_eq!(items(), left);
+    browser.until("document.querySelector(\"[name='n:/items/1/quantity']\").value === '7'");
+    assert_eq!(
+        browser.eval("document.getElementsByName('n:/items/2/quantity').length"),
+        0
+    );
+    browser.click(".item:nth-last-of-type(1) > [data-drop='/items']");
+    browser.click("[data-drop='/items']");
+    assert_eq!(items(), Value::Null);
+    assert_eq!(
+        browser.eval("document.querySelectorAll(\"[data-drop='/items']\").length"),
+        1
+    );
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
@@ -104,6 +131,10 @@ fn a_form_has_a_field_for_every_kind() {
         "sizes": [1, 2.5], "nick": "n", "limit": {"amount": 3, "currency": "EUR"},
     });
     assert_eq!(written, expected);
+    // An entry of a map that is removed is gone from the JSON.
+    browser.click("[data-drop='/labels']");
+    let labels = browser.eval("JSON.parse(document.querySelector('#raw').value).labels");
+    assert_eq!(labels, json!({"size": "large"}));
     // The way back, with more entries than there are rows.
     browser.click(".tabs label:last-child");
     let text = json!({"labels": {"a": "1", "b": "2", "c": "3"}, "at": "2026-11-17T14:41:00+02:00", "sizes": [4]});

@@ -34,6 +34,16 @@ match = "notes.add"
 when = "args.text.size() > 200"
 then = "confirm"
 mode = "observe"
+[[policy.rules]]
+name = "large-payments"
+match = "payment.create_payment_intent"
+when = "args.amount > 40000"
+then = "four_eyes"
+[[policy.rules]]
+name = "many-at-once"
+match = "cart.add_item"
+when = "args.quantity > 5"
+then = "confirm"
 [[policy.agents]]
 id = "reader-*"
 effects = ["read"]

@@ -39,6 +39,31 @@ fn no_page_breaks_a_rule() {
     assert!(asked > 40 && seen > 40, "{asked} {seen}");
 }
 
+/// B17: on a phone the navigation is a menu that opens with a key or a finger, and what waits is shown before it.
+#[test]
+fn a_phone_has_a_menu() {
+    let world = World::start(&[]);
+    world.busy();
+    let browser = Browser::start((390, 844), false);
+    browser.open(&world.run(&["console"]));
+    browser.until("document.querySelector('.me a, .me b')");
+    let is_shown =
+        |css: &str| browser.eval(&format!("document.querySelector('{css}').offsetHeight > 0"));
+    assert_eq!(is_shown(".side nav"), json!(false));
+    assert_eq!(is_shown(".badges a[href=\"/approvals\"]"), json!(true));
+    let wide = "document.querySelector('.side').scrollWidth > innerWidth";
+    assert_eq!(browser.eval(wide), json!(false));
+    browser.click(".menu summary");
+    browser.until("document.querySelector('.side nav').offsetHeight > 0");
+    browser.submit(".side nav a[href='/errors']");
+    assert!(browser.address().ends_with("/errors"));
+    // A screen with room has no menu.
+    let browser = Browser::start((1280, 860), false);
+    browser.open(&world.url);
+    browser.until("document.querySelector('.side nav a').offsetHeight > 0");
+    browser.until("document.querySelector('.menu').offsetHeight === 0");
+}
+
 /// On a screen of 1280 pixels no badge is cut off at the edge of its table.
 #[test]
 fn badges_are_whole() {

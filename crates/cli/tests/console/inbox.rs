@@ -56,6 +56,18 @@ fn a_thousand_questions_are_reached() {
     }
     assert_eq!((seen.len(), pages), (WAITING, 10));
 
+    // Filters find one among them, and stay in the addresses of further pages.
+    let (_, html) = person.get("/approvals?tool=notes.clear&user=u_7");
+    assert_eq!(html.matches("<tr id=").count(), 1, "{html}");
+    let (_, html) = person.get("/approvals?tool=notes.clear");
+    let next = text(&super::between(&html, "id=\"next\" href=\"", "\""));
+    assert!(
+        next.contains("tool=notes.clear") && next.contains("cursor="),
+        "{next}"
+    );
+    let (_, html) = person.get("/approvals?tool=notes.add");
+    assert!(html.contains("No question fits these filters."), "{html}");
+
     // Those of one shape as well, from any page on.
     let shape = world.shape();
     let (head, html) = person.get(&format!("/approvals?shape={shape}"));

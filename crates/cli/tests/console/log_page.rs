@@ -77,6 +77,19 @@ fn acts_say_who_what_and_why() {
     browser.write("#reasons #reason", "the yearly review");
     browser.click("#reasons button");
     browser.until("document.querySelector('#acts')?.innerText.includes('look number 59')");
+    // Every checkpoint has a time, and the page says whether the log was verified, and how to do it.
+    browser.until("[...document.querySelectorAll('#checkpoints tbody tr')].every(row => row.querySelector('time')?.dateTime)");
+    browser.until(
+        "document.querySelector('#verified').innerText.includes('countersign verify --all')",
+    );
+    world.run(&["verify", "--all"]);
+    let (_, html) = operator.get("/evidence");
+    let verified = super::between(&html, "id=\"verified\"", "</div>");
+    assert!(
+        verified.contains("Verified whole up to record "),
+        "{verified}"
+    );
+    assert!(verified.contains("countersign verify --all"), "{verified}");
     let tile = browser.eval("document.querySelector('#checkpoints a').getAttribute('href')");
     let (head, _) = operator.get(tile.as_str().unwrap());
     assert_eq!(head.status, 200, "{tile}");
@@ -130,6 +143,40 @@ fn a_key_finds_its_call() {
     ] {
         assert_eq!(asked(&operator, text), page, "{text}");
     }
+    // The hash of a leaf, as the record that rests on it has it.
+    let call = |tool: &str, arguments: Value| {
+        world.call(tool, &json!({"arguments": arguments}), Some(&ann))
+    };
+    let item = json!([{"sku": "SKU-0002-01", "quantity": 1}]);
+    let berlin = json!({"country": "DE", "postal_code": "10115"});
+    let quoted = call(
+        "shipping.quote_options",
+        json!({"items": item, "destination": berlin}),
+    );
+    let cart = call("cart.create", json!({}))["data"]["cart_id"].clone();
+    call(
+        "cart.add_item",
+        json!({"cart_id": cart, "sku": "SKU-0002-01", "quantity": 1}),
+    );
+    let chosen = call(
+        "checkout.select_shipping_option",
+        json!({
+            "cart_id": cart,
+            "shipping_snapshot_id": quoted["evidence"]["snapshot_id"],
+            "shipping_option_id": quoted["data"]["options"][0]["option_id"],
+        }),
+    );
+    let newest = chosen["evidence"]["snapshot_id"].as_str();
+    let newest = newest.unwrap_or_else(|| panic!("{chosen}"));
+    let newest = twin(&operator, &format!("/calls/{newest}.json"));
+    let ground = &newest["records"][0]["record"]["links"][0];
+    let id = ground["id"].as_str().unwrap_or_else(|| panic!("{newest}"));
+    let hash = ground["hash"].as_str().unwrap().replace(':', "%3A");
+    let page = format!("/calls/{id}")
+        .replace('_', "%5F")
+        .replace('-', "%2D");
+    assert_eq!(asked(&operator, &hash), json!(page));
+    assert_eq!(asked(&world.person(&bob), &hash), Value::Null);
     let session = asked(&operator, "ann%20visit-9");
     assert!(
         session.as_str().unwrap().starts_with("/sessions/ss%5F"),
@@ -158,10 +205,24 @@ then = "deny"
 /// A14, B17: a refused call leads to the line of the policy that refused it; the page and `countersign policy explain` say the same.
 #[test]
 fn a_refused_call_says_why() {
-    let world = World::configured(
+    says_why(World::configured(
         "policy = 'policy.toml'\n[shop]\nenabled = true\n",
         &[("policy.toml", RULES)],
-    );
+    ));
+}
+
+/// A14, B17: the same where the policy is a table of the configuration.
+#[test]
+fn a_call_refused_by_the_configuration_says_why() {
+    let within = RULES.replace("[defaults]", "[policy.defaults]");
+    let within = within.replace("[[rules]]", "[[policy.rules]]");
+    says_why(World::configured(
+        &format!("[shop]\nenabled = true\n\n{within}"),
+        &[],
+    ));
+}
+
+fn says_why(world: World) {
     let ann = world.run(&["keys", "create", "--user", "ann"]);
     let body = json!({"arguments": {"text": "LOUD"}});
     let refused = world.call("notes.add", &body, Some(&ann));
@@ -184,10 +245,19 @@ fn a_refused_call_says_why() {
 
     let path = format!("/policy/explain.json?record={record}");
     let page = twin(&world.operator(), &path);
-    for member in ["policy", "tool", "decision", "because"] {
+    for member in ["policy", "tool", "decision"] {
+        assert_eq!(page[member], told[member], "{member}");
+    }
+    // A policy of the configuration is kept as a file of its own, which the command names: its lines are others.
+    for member in ["entry", "says", "ruling"] {
+        let (page, told) = (&page["because"][0], &told["because"][0]);
         assert_eq!(page[member], told[member], "{member}");
     }
     assert!(page["because"][0]["line"].is_u64(), "{page}");
+    let excerpt = page["excerpt"].as_array().unwrap();
+    assert_eq!(excerpt[0]["line"], page["because"][0]["line"], "{page}");
+    assert_eq!(excerpt[1]["text"], "name = \"no-shouting\"", "{page}");
+    assert_eq!(excerpt.len(), 5, "{page}");
     // The caller learns the rule that their record names, and nothing else of the file.
     let own = twin(&world.person(&ann), &path);
     assert_eq!(own["because"][0]["entry"], "[[rules]] no-shouting", "{own}");

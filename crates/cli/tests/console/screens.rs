@@ -8,6 +8,7 @@ use countersign_evidence::page::{VERIFIER, VERIFIER_NAME};
 use serde_json::{Value, json};
 
 use super::browser::Browser;
+use super::dispute::payment_asked;
 use super::furnished::Furnished;
 use super::past::Past;
 use super::picture::with_palette;
@@ -124,17 +125,25 @@ fn pictures() {
     let agents = Agents::new(world);
     an_hour(world, &agents, past.as_ref());
     let call = world.newest_repaired(Some(&agents.shopper));
-    let ask = |keep: Value| {
+    // A payment that two people have to confirm, and carts of which a person may take less.
+    let approval = payment_asked(world, "u_dora", 8);
+    let cart = world.call(
+        "cart.create",
+        &json!({"arguments": {}}),
+        Some(&agents.shopper),
+    );
+    let fill = |sku: &str, quantity: u32| {
+        let item = json!({"cart_id": cart["data"]["cart_id"], "sku": sku, "quantity": quantity});
         let asked = world.call(
-            "notes.clear",
-            &json!({"arguments": keep}),
-            Some(&agents.support),
+            "cart.add_item",
+            &json!({"arguments": item}),
+            Some(&agents.shopper),
         );
         let id = asked["error"]["details"]["approval_id"].as_str();
         id.unwrap_or_else(|| panic!("{asked}")).to_owned()
     };
-    ask(json!({"keep": 2}));
-    let approval = ask(json!({}));
+    fill("SKU-0001-01", 6);
+    let narrow = fill("SKU-0002-01", 9);
     let shape = world.shape();
     world.operator().send("/upstreams/crm/test", &[]);
     world.run(&["verify", "--all"]);
@@ -148,11 +157,12 @@ fn pictures() {
             "explain",
             format!("/policy/explain?record={}", furnished.refused),
         ),
-        ("search", "/search?q=order-4711".to_owned()),
+        ("search", "/docs?q=narrow+an+approval".to_owned()),
         ("tools", "/tools".to_owned()),
         ("tool", "/tools/shipping.quote_options".to_owned()),
         ("approvals", "/approvals".to_owned()),
         ("approval", format!("/approvals/{approval}")),
+        ("narrow", format!("/approvals/{narrow}")),
         ("together", format!("/approvals?shape={shape}")),
         ("grants", "/grants".to_owned()),
         ("in-doubt", "/in-doubt".to_owned()),
@@ -162,7 +172,7 @@ fn pictures() {
         ("policy", "/policy".to_owned()),
         ("policy-report", "/policy/report?all=true".to_owned()),
         ("errors", "/errors".to_owned()),
-        ("error", "/errors/CONFLICT".to_owned()),
+        ("error", "/errors/INVALID_ARGUMENT".to_owned()),
         ("settings", "/settings".to_owned()),
         ("docs", "/docs".to_owned()),
         ("guide", "/docs/approvals".to_owned()),
@@ -181,8 +191,14 @@ fn pictures() {
             prepare(&browser, name);
             keep(&browser, folder, &format!("{name}-{look}"));
         }
-        let picture = folder.join(format!("verifier-{look}.png"));
-        verifier(world, &call, dark, &picture);
+        let pictures = ["verifier", "verifier-with-key"];
+        let pictures = pictures.map(|name| folder.join(format!("{name}-{look}.png")));
+        verifier(
+            world,
+            &call,
+            dark,
+            pictures.each_ref().map(PathBuf::as_path),
+        );
     }
     on_a_phone(world, &call, &approval, folder);
     let files = std::fs::read_dir(folder).unwrap();
@@ -204,17 +220,29 @@ fn prepare(browser: &Browser, name: &str) {
             browser.click("form[action$='/open'] button");
             browser.until("document.querySelector('#panes')");
         }
-        "tool" => {
-            browser.click("form[data-call] button.go");
-            browser.until("document.querySelector('#code')");
+        "case" => {
+            browser.write("#reason", "dispute 4711: the buyer remembers another price");
+            browser.submit("#open-case button.go");
             browser.eval("scrollTo(0, 0)");
+        }
+        "tool" => {
+            browser.click(".tabs label:last-child");
+            let written = "{items: [{sku: 'SKU-0002-01', quantity: '2'}], destination: {country: 'de', postal_code: 10115,},}";
+            browser.write("#raw", written);
+            browser.click("form[data-call] button.go");
+            browser.until("document.querySelector('#code')?.innerText === 'OK'");
+            browser.click(".tabs label:first-child");
+            browser.eval("scrollTo(0, 0)");
+        }
+        "error" => {
+            browser.eval("document.querySelector('main table:last-of-type')?.scrollIntoView({ block: 'center' })");
         }
         _ => {}
     }
 }
 
 /// The page that verifies a bundle, from a file.
-fn verifier(world: &World, call: &str, dark: bool, picture: &Path) {
+fn verifier(world: &World, call: &str, dark: bool, [picture, with_key]: [&Path; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join(VERIFIER_NAME);
     std::fs::write(&page, VERIFIER).unwrap();
@@ -227,6 +255,14 @@ fn verifier(world: &World, call: &str, dark: bool, picture: &Path) {
     browser.until("document.querySelector('#verdict')");
     browser.eval("scrollTo(0, 0)");
     std::fs::write(picture, taken(&browser)).unwrap();
+    // With the key of the log, the verdict is about who signed it, too.
+    let key = std::fs::read_to_string(world.data("log.pub")).unwrap();
+    browser.open(&format!("file://{}", page.display()));
+    browser.write("#key", key.trim());
+    browser.attach("#file", &bundle);
+    browser.until("document.querySelector('#verdict')?.dataset.verdict === 'valid'");
+    browser.eval("scrollTo(0, 0)");
+    std::fs::write(with_key, taken(&browser)).unwrap();
 }
 
 fn on_a_phone(world: &World, call: &str, approval: &str, folder: &Path) {

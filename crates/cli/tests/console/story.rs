@@ -68,6 +68,8 @@ fn outlives_a_restart(world: World) {
             serde_json::from_str::<Value>(&text).unwrap()
         })
     };
+    let before = figures(&world);
+    assert_eq!(before.0, json!([3, 2]), "calls and errors of the last hour");
     let [session, errors] = pages(&world);
     assert_eq!(session["calls"].as_array().unwrap().len(), 3, "{session}");
     let failure = errors["failures"][0].clone();
@@ -105,11 +107,39 @@ fn outlives_a_restart(world: World) {
     let since = html.split_once("id=\"since\">").unwrap().1;
     assert!(since.starts_with("Records hold only a digest"), "{since}");
 
+    // The figures of the last hour and of the tools as well, and the pages say since when they count.
+    assert_eq!(figures(&world), before);
+    let (_, html) = Person::new(&world).get("/");
+    assert!(html.contains("id=\"calls-chart\""), "{html}");
+    let (_, html) = Person::new(&world).get("/tools");
+    assert!(html.contains("id=\"since\">Counted since "), "{html}");
+
     // What is answered now is counted once.
     note(&world, json!({"a": 3}));
     let [last, errors] = pages(&world);
     assert_eq!(last["calls"].as_array().unwrap().len(), 4, "{last}");
     assert_eq!(errors["failures"][0]["count"], 3, "{errors}");
+    assert_eq!(errors["failures"][0]["last_hour"], 3, "{errors}");
+}
+
+/// Calls and errors of the last hour, and the figures of each tool.
+fn figures(world: &World) -> (Value, Value) {
+    let (_, text) = Person::new(world).get("/overview.json");
+    let overview: Value = serde_json::from_str(&text).unwrap();
+    let minutes = overview["figures"]["minutes"].as_array().unwrap().clone();
+    let sum = |name: &str| -> u64 {
+        let counts = minutes.iter().map(|one| one[name].as_u64().unwrap());
+        counts.sum()
+    };
+    assert!(minutes.iter().all(|one| one["p99_us"].as_u64() > Some(0)));
+    let sums = json!([sum("calls"), sum("errors")]);
+    // A record is made before the commit, so its duration is shorter than what was measured behind it.
+    let tools = overview["figures"]["tools"].as_array().unwrap().iter();
+    let tools = tools.map(|tool| {
+        assert!(tool["p99_us"].as_u64() > Some(0), "{tool}");
+        json!([tool["tool"], tool["calls"], tool["errors"]])
+    });
+    (sums, tools.collect())
 }
 
 /// B17, A21: a call is opened with a reason, edited, and tried again as a dry run beside what was answered then.
@@ -254,6 +284,24 @@ fn what_fails_is_grouped() {
         (&json!("catalog.search_offers"), &json!(2))
     );
     assert!(wrong["since"].as_str() < wrong["last"].as_str(), "{wrong}");
+    assert_eq!(wrong["last_hour"], 2, "{wrong}");
+    // Its link leads to the calls of this version only.
+    let (_, html) = person.get("/errors");
+    let link = super::between(&html, "href=\"/calls?tool=catalog.search_offers", "\"");
+    let version = wrong["version"].as_str().unwrap();
+    assert!(link.ends_with(&format!("version={version}")), "{link}");
+    let listed = |version: &str| {
+        let path = format!(
+            "/calls.json?tool=catalog.search_offers&code=INVALID_ARGUMENT&version={version}"
+        );
+        let calls: Value = serde_json::from_str(&person.get(&path).1).unwrap();
+        calls["calls"].as_array().unwrap().len()
+    };
+    assert_eq!((listed(version), listed("0.0.0")), (2, 0));
+    // A server at which nothing fails says so.
+    let quiet = World::start(&[]);
+    let (_, html) = Person::new(&quiet).get("/errors");
+    assert!(html.contains("Nothing failed in this time."), "{html}");
     let (head, html) = person.send("/upstreams/gone/test", &[]);
     assert_eq!(head.status, 200, "{html}");
     assert!(html.contains("It does not answer"), "{html}");

@@ -1,5 +1,6 @@
 //! What people watch: the overview, upstreams, the repeats of a call, and the same call by other rules.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 
@@ -67,6 +68,52 @@ fn the_overview_begins_with_what_is_wrong() {
         minutes.iter().any(|one| one["p50_us"].as_u64() > Some(0)),
         "{minutes:?}"
     );
+}
+
+/// B17: the overview lists what `GET /v1/attention` lists, with since when and what to do, the gravest first: a question is less grave than a
+/// call in doubt.
+#[test]
+fn the_overview_lists_what_needs_a_person() {
+    let furnished = super::furnished::Furnished::start();
+    let listed = furnished.world.run(&["attention", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+    for item in listed["items"].as_array().unwrap() {
+        let kind = item["kind"].as_str().unwrap().to_owned();
+        *expected.entry(kind).or_default() += 1;
+    }
+    let (_, html) = furnished.world.operator().get("/");
+    let needs = between(&html, "id=\"needs\"", "</section>");
+    let mut shown: BTreeMap<String, u64> = BTreeMap::new();
+    let mut tones = Vec::new();
+    for alert in needs
+        .split("<div class=\"alert ")
+        .skip(1)
+        .filter(|alert| alert.contains("data-kind"))
+    {
+        let kind = between(alert, "data-kind=\"", "\"");
+        let count: u64 = between(alert, "data-count=\"", "\"").parse().unwrap();
+        tones.push(alert.split('"').next().unwrap().to_owned());
+        if kind == "call_in_doubt" || kind == "question" {
+            assert!(alert.contains("<time "), "{alert}");
+        }
+        assert!(
+            alert.contains("<code>countersign ") || kind == "upstream_away",
+            "{alert}"
+        );
+        // An upstream that does not answer may be back by itself, so only the page has it.
+        if kind != "upstream_away" {
+            *shown.entry(kind).or_default() += count;
+        }
+    }
+    assert_eq!(shown, expected);
+    for kind in ["call_in_doubt", "question", "definitions_changed"] {
+        assert!(shown.contains_key(kind), "{shown:?}");
+    }
+    let mut ordered = tones.clone();
+    ordered.sort();
+    assert_eq!(tones, ordered, "bad before warn");
+    assert!(needs.find("\"call_in_doubt\"") < needs.find("\"question\""));
 }
 
 /// A call that waits for its user did not fail: it is counted apart, on the overview, by tool and among the errors.
@@ -166,12 +213,19 @@ fn changed_definitions_are_shown() {
         "Sends your files away."
     ]]);
     assert_eq!(browser.eval(rows), expected);
+    // The page says what to do.
+    let next = browser.eval("document.querySelector('[data-next] pre').innerText");
+    assert_eq!(
+        next,
+        "countersign upstreams diff plain\ncountersign upstreams approve plain"
+    );
     // It is kept: whoever looks later sees the same, and the overview says so first.
     browser.open(&page);
     assert_eq!(browser.eval(rows), expected);
     browser.open(&world.url);
     browser
         .until("document.querySelector('#needs .alert')?.innerText.includes('plain lists tools')");
+    browser.until("document.querySelector('#needs .hint')?.innerText.includes('countersign upstreams diff plain')");
     assert_eq!(browser.complaints(), [""; 0]);
 }
 

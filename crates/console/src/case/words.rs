@@ -117,6 +117,7 @@ says! {
     later_steps: "Later steps", "后面的步骤";
     fold_note: "Not all values fit on this page. “All values” and “Later steps” open the case again, which is recorded. The ZIP has everything.",
         "本页放不下全部数值。“全部数值”和“后面的步骤”会再次打开案卷，并被记录。ZIP 包含全部内容。";
+    values_in_zip: "All values of this step are in the ZIP.", "本步骤的全部数值见 ZIP。";
     more_looks: "{} earlier accesses are not listed here; the log has them.", "此前的 {} 次查看未在此列出；日志中均有记录。";
 }
 

@@ -11,16 +11,18 @@ use countersign::archive::SCOPE_OPEN;
 use countersign::contract::tool::Narrower;
 use countersign::contract::{Approval, ApprovalState};
 use countersign_gateway::caller::Proof;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::call::{OpenedNow, kind_of};
-use super::named;
+use super::{docs, named};
 use crate::answer::{self, Stop, see_other};
-use crate::ask::segment;
+use crate::ask::{plain_segment, segment, with_query};
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
 use crate::shown::{self, Line};
+use crate::words::Words;
 
 mod together;
 
@@ -45,8 +47,16 @@ struct List {
     #[serde(skip)]
     rows: Vec<Row>,
     state: &'static str,
+    filters: Filters,
+    /// States with their names and addresses.
     #[serde(skip)]
-    states: Vec<(&'static str, &'static str)>,
+    states: Vec<(&'static str, &'static str, String)>,
+    /// Address of the rows alone.
+    #[serde(skip)]
+    rows_at: String,
+    /// Address of the newest.
+    #[serde(skip)]
+    newest: String,
     /// Questions of one shape that can be answered together.
     #[serde(skip)]
     groups: Vec<Group>,
@@ -58,6 +68,59 @@ struct List {
     next: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+}
+
+/// Filters of the list, as in the address; empty where it is not narrowed.
+#[derive(Default, Serialize)]
+struct Filters {
+    tool: String,
+    agent: String,
+    user: String,
+}
+
+impl Filters {
+    fn of(visit: &Visit) -> Self {
+        Self::read(|name| visit.asked(name).unwrap_or_default())
+    }
+
+    fn read<'v>(value: impl Fn(&str) -> &'v str) -> Self {
+        Self {
+            tool: value("tool").trim().to_owned(),
+            agent: value("agent").trim().to_owned(),
+            user: value("user").trim().to_owned(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tool.is_empty() && self.agent.is_empty() && self.user.is_empty()
+    }
+
+    /// The address of a page with these filters and more options.
+    fn address(&self, path: &str, more: &[(&str, &str)]) -> String {
+        let own = [
+            ("tool", &*self.tool),
+            ("agent", &self.agent),
+            ("user", &self.user),
+        ];
+        with_query(path, own.into_iter().chain(more.iter().copied()))
+    }
+
+    /// The same for the API.
+    fn asked(&self, more: &[(&str, &str)]) -> String {
+        let own = [
+            ("tool", &*self.tool),
+            ("actor", &self.agent),
+            ("user", &self.user),
+        ];
+        with_query("/v1/approvals", own.into_iter().chain(more.iter().copied()))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "approvals_rows.html")]
+struct Rows<'p> {
+    w: &'static Words,
+    rows: &'p [Row],
 }
 
 /// Questions of one shape: the same tool, asked by the same actor, with the same parameters.
@@ -84,6 +147,9 @@ struct Row {
     state: &'static str,
     tone: &'static str,
     four_eyes: bool,
+    is_pending: bool,
+    /// Address of its page, with the filters of the list.
+    page: String,
     /// Approver who gave the first of two approvals.
     first_by: String,
 }
@@ -94,40 +160,59 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
     if let Some(shape) = visit.asked("shape") {
         return together::show(&visit, shape).await;
     }
-    let cursor = visit.asked("cursor");
-    let from = cursor.map(|cursor| format!("&cursor={}", segment(cursor)));
-    let from = from.unwrap_or_default();
-    let path = format!(
-        "/v1/approvals?state={}&limit={LISTED}{from}",
-        state.as_str()
-    );
-    let listed: Listed = visit.get(&path).await?;
-    let groups = together::groups(&visit, &listed.approvals, &from);
-    let next = listed.next_cursor.as_ref().map(|cursor| {
-        let cursor = segment(cursor);
-        format!("/approvals?state={}&cursor={cursor}", state.as_str())
-    });
-    let rows = listed
+    let filters = Filters::of(&visit);
+    let cursor = visit.asked("cursor").unwrap_or_default();
+    let limit = LISTED.to_string();
+    let options = [
+        ("state", state.as_str()),
+        ("limit", &limit),
+        ("cursor", cursor),
+    ];
+    let listed: Listed = visit.get(&filters.asked(&options)).await?;
+    let rows: Vec<Row> = listed
         .approvals
         .iter()
-        .map(|one| row(&visit, one))
+        .map(|one| row(&visit, one, &filters))
         .collect();
-    let name = |state: ApprovalState| (state.as_str(), state_name(state, &visit));
+    if visit.asked("part") == Some("rows") {
+        let w = visit.words;
+        return answer::html(&Rows { w, rows: &rows });
+    }
+    let from = match cursor {
+        "" => String::new(),
+        cursor => format!("&cursor={}", segment(cursor)),
+    };
+    let groups = together::groups(&visit, &listed.approvals, &from);
+    let at = |state: ApprovalState, more: (&str, &str)| {
+        filters.address("/approvals", &[("state", state.as_str()), more])
+    };
+    let next = listed.next_cursor.as_deref();
+    let next = next.map(|cursor| at(state, ("cursor", cursor)));
+    let name = |state: ApprovalState| {
+        (
+            state.as_str(),
+            state_name(state, &visit),
+            at(state, ("", "")),
+        )
+    };
     let page = List {
         frame: visit.frame(visit.words.approvals, "approvals").await,
         rows,
         approvals: listed.approvals,
         state: state.as_str(),
         states: ApprovalState::ALL.map(name).to_vec(),
+        rows_at: at(state, ("part", "rows")),
+        newest: at(state, ("", "")),
         groups,
-        is_first: cursor.is_none(),
+        is_first: cursor.is_empty(),
         next,
         next_cursor: listed.next_cursor,
+        filters,
     };
     answer::page(&visit, &page)
 }
 
-fn row(visit: &Visit, approval: &Approval) -> Row {
+fn row(visit: &Visit, approval: &Approval, filters: &Filters) -> Row {
     let now = visit.console.gateway.executor().now();
     let question = approval.question.as_ref();
     let title = question.map(|question| question.title.clone());
@@ -148,6 +233,8 @@ fn row(visit: &Visit, approval: &Approval) -> Row {
         state: state_name(approval.state, visit),
         tone: tone(approval.state),
         four_eyes: approval.four_eyes,
+        is_pending: approval.state == ApprovalState::Pending,
+        page: filters.address(&format!("/approvals/{}", plain_segment(&approval.id)), &[]),
         first_by: approval
             .confirmed
             .as_ref()
@@ -192,8 +279,17 @@ struct One {
     narrowable: Vec<Narrowed>,
     #[serde(skip)]
     digest: String,
+    /// The description of the tool as HTML.
+    #[serde(skip)]
+    description_html: String,
     #[serde(skip)]
     is_pending: bool,
+    /// Filters of the list that led here.
+    #[serde(skip)]
+    filters: Filters,
+    /// Address of the next question that waits, if this one waits no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
     /// True if the signed-in caller may answer; an unproved caller may not.
     #[serde(skip)]
     may_answer: bool,
@@ -275,7 +371,16 @@ async fn page(visit: &Visit, id: &str, written: Option<Written>) -> Result<One, 
     let path = format!("/v1/approvals/{}", segment(id));
     let approval: Approval = visit.get(&path).await?;
     let authority: Authority = visit.get(&format!("{path}/authority")).await?;
-    let row = row(visit, &approval);
+    let filters = match written {
+        Some(_) => Filters::default(),
+        None => Filters::of(visit),
+    };
+    let row = row(visit, &approval, &filters);
+    let is_pending = approval.state == ApprovalState::Pending;
+    let next = match is_pending {
+        true => None,
+        false => next_waiting(visit, &approval, &filters).await,
+    };
     let none = BTreeMap::new();
     let narrowed = |narrowing: &countersign::contract::tool::Narrowing| {
         let value = approval.arguments.pointer(&narrowing.pointer);
@@ -305,11 +410,29 @@ async fn page(visit: &Visit, id: &str, written: Option<Written>) -> Result<One, 
             .shown_digest
             .map(|digest| digest.to_string())
             .unwrap_or_default(),
-        is_pending: approval.state == ApprovalState::Pending,
+        description_html: docs::line(&approval.description),
+        is_pending,
+        next,
+        filters,
         may_answer: may_answer(visit, &approval),
         row,
         approval,
     })
+}
+
+/// The address of the question to answer next: the newest of those that wait longer than this one, else the newest of all.
+async fn next_waiting(visit: &Visit, approval: &Approval, filters: &Filters) -> Option<String> {
+    let at: Timestamp = approval.asked_at.parse().ok()?;
+    let behind = format!("{}.{}", at.as_nanosecond(), approval.id);
+    for cursor in [&*behind, ""] {
+        let options = [("state", "pending"), ("limit", "1"), ("cursor", cursor)];
+        let listed: Listed = visit.get(&filters.asked(&options)).await.ok()?;
+        if let Some(next) = listed.approvals.first() {
+            let path = format!("/approvals/{}", plain_segment(&next.id));
+            return Some(filters.address(&path, &[]));
+        }
+    }
+    None
 }
 
 /// True if the signed-in caller may answer a question; an unproved caller may not.
@@ -343,7 +466,10 @@ pub(crate) async fn answer(Path(id): Path<String>, posted: Posted) -> Result<Res
     if visit.wants_json {
         return answer::json(&approval);
     }
-    Ok(see_other(&format!("/approvals/{}", segment(&id))))
+    // The filters of the list lead to the next question.
+    let filters = Filters::read(|name| posted.get(&format!("list:{name}")));
+    let path = format!("/approvals/{}", plain_segment(&id));
+    Ok(see_other(&filters.address(&path, &[])))
 }
 
 /// The narrowed fields: those that differ from what was asked.

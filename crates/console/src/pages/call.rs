@@ -15,7 +15,7 @@ use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::frame::Frame;
 use crate::session::{Posted, Visit};
-use crate::shown::{self, Difference};
+use crate::shown::{self, Decision, Difference};
 
 mod again;
 mod opened;
@@ -35,6 +35,8 @@ struct ShownRecord {
     index: Option<u64>,
     has_payload: bool,
     proof: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decision: Option<Decision>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -30,15 +30,13 @@ const LISTED: usize = 50;
 /// Minimum interval between two events of one page.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Shortest time of waiting for a person that a row mentions. Looking for an answer that is not there takes less.
-const NOTICED_US: u64 = 100_000;
-
 /// Keep-alive interval of the event stream.
 const BEAT: Duration = Duration::from_secs(15);
 
 /// Filters of the list, as in the address.
-const FILTERS: [&str; 10] = [
-    "tool", "code", "user", "since", "until", "session", "actor", "slow_ms", "replayed", "repaired",
+const FILTERS: [&str; 11] = [
+    "tool", "code", "user", "since", "until", "session", "actor", "slow_ms", "version", "replayed",
+    "repaired",
 ];
 
 /// Duration from which a call is marked as slow, if the reader has not said.
@@ -96,8 +94,7 @@ impl CallRow {
 
     /// Time of waiting for a person, if it is one that people notice.
     pub(crate) fn waited(&self) -> Option<String> {
-        let us = self.waited_us.filter(|us| *us >= NOTICED_US);
-        us.map(shown::took)
+        self.waited_us.and_then(shown::noticed).map(shown::took)
     }
 
     /// Duration in milliseconds; empty if the record has none.
@@ -161,11 +158,26 @@ struct Filters {
     session: String,
     actor: String,
     slow_ms: String,
+    version: String,
     replayed: String,
     repaired: String,
 }
 
 impl Filters {
+    /// True if one of the filters is set that few readers need.
+    fn has_rare(&self) -> bool {
+        let rare = [
+            &self.until,
+            &self.session,
+            &self.actor,
+            &self.slow_ms,
+            &self.version,
+            &self.replayed,
+            &self.repaired,
+        ];
+        rare.iter().any(|filter| !filter.is_empty())
+    }
+
     fn of(visit: &Visit) -> Self {
         let asked = |name| visit.asked(name).unwrap_or_default().to_owned();
         Self {
@@ -177,6 +189,7 @@ impl Filters {
             session: asked("session"),
             actor: asked("actor"),
             slow_ms: asked("slow_ms"),
+            version: asked("version"),
             replayed: asked("replayed"),
             repaired: asked("repaired"),
         }

@@ -210,12 +210,23 @@ fn plain(markdown: &str) -> String {
     if text.is_empty() { markdown } else { text }.to_owned()
 }
 
-/// One line of Markdown as HTML, without a paragraph around it.
-pub(super) fn line(markdown: &str) -> String {
-    let html = rendered(markdown, "");
+/// A text with its code as code, on one line, as HTML without a paragraph around it. A text that is more than a paragraph in Markdown, such
+/// as a list, is shown as it is written.
+pub(crate) fn line(markdown: &str) -> String {
+    let words: Vec<&str> = markdown.split_whitespace().collect();
+    let text = words.join(" ");
+    let html = rendered(&text, "");
     let inner = html.trim().strip_prefix("<p>");
     let inner = inner.and_then(|inner| inner.strip_suffix("</p>"));
-    inner.unwrap_or(&html).to_owned()
+    let inner = inner.filter(|inner| !inner.contains("<p>"));
+    match inner {
+        Some(inner) => inner.to_owned(),
+        None => {
+            let mut escaped = String::new();
+            html::push_html(&mut escaped, std::iter::once(Event::Text(text.into())));
+            escaped
+        }
+    }
 }
 
 /// The anchors of the headings, in their order, as GitHub makes them: the same links work there and here.

@@ -13,6 +13,7 @@ use crate::answer::{self, Stop};
 use crate::frame::Frame;
 use crate::session::Visit;
 use crate::shown;
+use crate::words::codes::summary;
 
 /// Period in which calls with a code are looked for.
 const LOOKED_BACK: SignedDuration = SignedDuration::from_hours(24);
@@ -44,6 +45,9 @@ struct Failed {
     tool: String,
     version: String,
     count: u64,
+    /// Those of the last hour.
+    last_hour: u64,
+    /// Time of the first after the last six hours without one.
     since: String,
     last: String,
     #[serde(skip)]
@@ -80,32 +84,34 @@ struct One {
 
 pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
     let frame = visit.frame(visit.words.errors, "errors").await;
+    let now = visit.console.gateway.executor().now();
     let figures = frame
         .is_operator
-        .then(|| visit.console.gateway.pulse().figures());
+        .then(|| visit.console.gateway.pulse().figures(now));
     let figures = figures.unwrap_or_default();
     let counts = figures.codes;
-    let now = visit.console.gateway.executor().now();
     let failures = figures.failures.into_iter().take(LISTED_FAILURES);
     let failures = failures.map(|one| Failed {
         code: one.code,
         tool: one.tool,
         version: one.version,
         count: one.count,
+        last_hour: one.last_hour,
         since_text: shown::moment(&one.first.to_string()),
         last_text: shown::distance(&one.last.to_string(), now, visit.words),
         since: one.first.to_string(),
         last: one.last.to_string(),
     });
     let failures = failures.collect();
+    let language = visit.words.language();
     let row = |code: ErrorCode| {
         let count = counts.get(code.as_str()).copied().unwrap_or_default();
         Row {
             code: code.as_str(),
             http_status: code.http_status(),
             retry: code.retry().as_str(),
-            summary: code.summary(),
-            summary_html: docs::line(code.summary()),
+            summary: summary(code, language),
+            summary_html: docs::line(summary(code, language)),
             count,
             count_text: shown::number(count),
         }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::call::kind_of;
+use super::overview::Log;
 use crate::answer::{self, Stop};
 use crate::ask::with_query;
 use crate::frame::Frame;
@@ -35,6 +36,8 @@ struct Page {
     #[serde(skip)]
     records_text: String,
     unsigned: Option<u64>,
+    /// The last verification of the whole log since the server began.
+    log: Log,
     /// The newest checkpoint, as it was signed.
     checkpoint: String,
     /// Names of those who have countersigned the newest checkpoint.
@@ -79,6 +82,16 @@ struct Signed {
     root: String,
     /// Address of the tile with the hash of the last record under it.
     tile: String,
+    /// Time of that record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    newest_at: Option<String>,
+}
+
+impl Signed {
+    fn moment(&self) -> String {
+        let at = self.newest_at.as_deref();
+        at.map(shown::moment).unwrap_or_default()
+    }
 }
 
 /// A record as the API lists it.
@@ -233,6 +246,7 @@ async fn page(visit: &Visit, at: &At, reasons: &BTreeMap<String, String>) -> Res
         records,
         records_text: shown::number(records),
         unsigned: number("unsigned_records"),
+        log: Log::of(&status.signing, visit.words),
         witnesses: witnesses(&checkpoint),
         asked: status
             .signing

@@ -32,6 +32,9 @@ struct Target {
     name: String,
     kind: String,
     events: Vec<String>,
+    /// The events as people read them.
+    #[serde(skip)]
+    events_text: String,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -82,6 +85,10 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
     let mut outbox: Outbox = visit.get_as_operator("/v1/notifications").await?;
     let now = visit.console.gateway.executor().now();
     let w = visit.words;
+    for target in &mut outbox.targets {
+        let events = target.events.iter().map(|kind| named(kind, w));
+        target.events_text = events.collect::<Vec<_>>().join(w.comma);
+    }
     for notice in &mut outbox.notifications {
         notice.word = named(&notice.kind, w);
         notice.moment = shown::moment(&notice.at);

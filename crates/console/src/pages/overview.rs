@@ -9,14 +9,16 @@ use serde_json::Value;
 use super::calls::CallRow;
 use super::upstreams::{self, UpstreamNow};
 use crate::answer::{self, Stop};
-use crate::frame::{Frame, ProblemNow};
+use crate::frame::Frame;
 use crate::session::Visit;
 use crate::shown;
 use crate::words::Words;
 
 mod chart;
+mod needs;
 
 use chart::{Counts, Times};
+use needs::{Attention, Need};
 
 /// Minutes in the charts.
 const CHARTED: i64 = 60;
@@ -29,7 +31,9 @@ const LISTED: usize = 8;
 struct Page {
     #[serde(skip)]
     frame: Frame,
-    problems: Vec<ProblemNow>,
+    attention: Attention,
+    #[serde(skip)]
+    needs: Vec<Need>,
     approvals_waiting: usize,
     calls_in_doubt: u64,
     log: Log,
@@ -54,7 +58,7 @@ struct Page {
 
 /// The signed log.
 #[derive(Serialize)]
-struct Log {
+pub(super) struct Log {
     is_signed: bool,
     /// Number of records under the newest signature.
     signed: u64,
@@ -65,15 +69,15 @@ struct Log {
     #[serde(skip)]
     waits: String,
     /// The last verification of the whole log since the server began.
-    verified: Option<Verified>,
+    pub(super) verified: Option<Verified>,
     #[serde(skip)]
-    verified_text: String,
+    pub(super) verified_text: String,
     age_seconds: u64,
 }
 
 /// A verification of the whole log, as the API tells it.
 #[derive(Clone, Deserialize, Serialize)]
-struct Verified {
+pub(super) struct Verified {
     size: u64,
     at: String,
     is_valid: bool,
@@ -81,7 +85,7 @@ struct Verified {
 }
 
 impl Log {
-    fn of(signing: &Value, w: &Words) -> Self {
+    pub(super) fn of(signing: &Value, w: &Words) -> Self {
         let number = |name: &str| signing.get(name).and_then(Value::as_u64);
         let (signed, unsigned) = (number("checkpoint_size"), number("unsigned_records"));
         let (signed, unsigned) = (signed.unwrap_or_default(), unsigned.unwrap_or_default());
@@ -110,7 +114,7 @@ impl Log {
     }
 
     /// True if a verification found something wrong.
-    fn is_faulty(&self) -> bool {
+    pub(super) fn is_faulty(&self) -> bool {
         self.verified.as_ref().is_some_and(|one| !one.is_valid)
     }
 }
@@ -140,11 +144,7 @@ struct ToolRow {
 impl Page {
     /// True if nothing is wrong and nothing waits.
     fn is_quiet(&self) -> bool {
-        let is_upstream_wrong = |one: &UpstreamNow| one.is_away() || one.is_changed();
-        self.approvals_waiting == 0
-            && self.calls_in_doubt == 0
-            && self.problems.is_empty()
-            && !self.upstreams.iter().any(is_upstream_wrong)
+        self.needs.is_empty()
     }
 }
 
@@ -153,25 +153,23 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
     let frame = visit.framed(visit.words.overview, "overview", &status);
     let calls = visit.calls(&[], LISTED).await?.calls;
     let gateway = &visit.console.gateway;
-    // Figures are about everybody, so they are for those who see everybody.
-    let figures = frame.is_operator.then(|| gateway.pulse().figures());
     let now_at = gateway.executor().now();
+    // Figures are about everybody, so they are for those who see everybody.
+    let figures = frame.is_operator.then(|| gateway.pulse().figures(now_at));
     let now = now_at.as_second().div_euclid(60);
     let last = figures.as_ref().map(|figures| hour(&figures.minutes, now));
     let last = last.unwrap_or_default();
     let w = visit.words;
-    let since = gateway.started_at().to_string();
-    let shown_apart = ["approvals_open", "calls_in_doubt", "signing_stopped"];
-    let problems = status.problems.iter();
+    let since = gateway.counted_since().to_string();
+    let attention = Attention::ask(&visit, &status).await;
+    let upstreams = upstreams::all(&status, now_at, w);
     let page = Page {
         approvals_waiting: frame.waiting,
         calls_in_doubt: frame.in_doubt,
-        problems: problems
-            .filter(|problem| !shown_apart.contains(&problem.code.as_str()))
-            .cloned()
-            .collect(),
+        needs: attention.needs(&frame, &upstreams, now_at, w),
+        attention,
         log: Log::of(&status.signing, w),
-        upstreams: upstreams::all(&status, now_at, w),
+        upstreams,
         since_text: w.counted_since.replace("{}", &shown::moment(&since)),
         counted_since: since,
         chart: chart::counts(&last, w.calls, w.with_error),

@@ -155,9 +155,6 @@ pub(crate) async fn report(visit: Visit) -> Result<Response, Stop> {
     answer::page(&visit, &page)
 }
 
-/// Maximum number of lines of an entry that are shown.
-const EXCERPT_MAX: usize = 12;
-
 #[derive(Template, Serialize)]
 #[template(path = "explain.html")]
 struct Why {
@@ -165,8 +162,6 @@ struct Why {
     frame: Frame,
     #[serde(flatten)]
     explained: Explained,
-    /// The entry that decided, as it stands in the file: number and text of each line. Shown to operators, while that policy is in force.
-    excerpt: Vec<(usize, String)>,
     #[serde(skip)]
     decided: &'static str,
     #[serde(skip)]
@@ -182,6 +177,15 @@ struct Explained {
     decision: String,
     is_policy_kept: bool,
     because: Vec<Because>,
+    /// The entry that decided, as it stands in the file. Shown to operators, while that policy is kept.
+    excerpt: Vec<Line>,
+}
+
+/// A line of the policy file.
+#[derive(Deserialize, Serialize)]
+struct Line {
+    line: usize,
+    text: String,
 }
 
 /// Shows the line of the policy that decided a call.
@@ -196,54 +200,11 @@ pub(crate) async fn explain(visit: Visit) -> Result<Response, Stop> {
         "four_eyes" => (w.ruled_four_eyes, "warn"),
         _ => (w.ruled_deny, "bad"),
     };
-    // Only operators are shown the file; others see the page without it.
-    let shown = visit.get::<Shown>("/v1/policy").await.ok();
-    let in_force = shown.filter(|shown| shown.review.policy == explained.policy);
-    let line = explained.because.first().and_then(|entry| entry.line);
-    let excerpt = match (in_force, line) {
-        (Some(shown), Some(line)) => excerpt(&shown.text, line),
-        (Some(_) | None, _) => Vec::new(),
-    };
     let page = Why {
         frame: visit.frame(w.why_decided, "policy").await,
         explained,
-        excerpt,
         decided,
         tone,
     };
     answer::page(&visit, &page)
-}
-
-/// The entry that begins at a line of a file, up to the next one. Empty if no entry begins there: lines of a policy inside of
-/// `countersign.toml` count from the beginning of that file.
-fn excerpt(text: &str, line: usize) -> Vec<(usize, String)> {
-    let first = text.lines().nth(line.saturating_sub(1));
-    if !first.is_some_and(|first| first.trim_start().starts_with('[')) {
-        return Vec::new();
-    }
-    let lines = text.lines().enumerate().skip(line.saturating_sub(1));
-    let lines = lines.map(|(at, text)| (at + 1, text.to_owned()));
-    let is_in = |(at, text): &(usize, String)| {
-        let text = text.trim();
-        *at == line || !text.is_empty() && !text.starts_with('[')
-    };
-    lines.take_while(is_in).take(EXCERPT_MAX).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_excerpt_ends_with_its_entry() {
-        let text = "a = 1\n\n[[rules]]\nname = \"x\"\nthen = \"deny\"\n[[rules]]\nname = \"y\"\n";
-        let lines = |line| {
-            let found = excerpt(text, line).into_iter();
-            found.map(|(at, _)| at).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            (lines(3), lines(6), lines(9)),
-            (vec![3, 4, 5], vec![6, 7], vec![])
-        );
-    }
 }

@@ -14,7 +14,7 @@ use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::frame::Frame;
 use crate::session::Visit;
-use crate::shown;
+use crate::shown::{self, Decision};
 use crate::words::Words;
 
 /// Deepest indentation of the tree.
@@ -24,7 +24,7 @@ const DEPTH_MAX: usize = 6;
 const WIDTH: u64 = 1_000;
 
 /// Least width of a call on it.
-const LEAST: u64 = 6;
+const LEAST: u64 = 14;
 
 /// A session as the API shows it.
 #[derive(Deserialize, Serialize)]
@@ -46,11 +46,19 @@ struct Call {
     request_id: Option<String>,
     phases: PhaseTimes,
     rests_on: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decision: Option<Decision>,
 }
 
 impl Call {
-    fn waited_us(&self) -> u64 {
-        self.phases.awaiting_approval_us
+    /// Begin and duration of waiting for a person, if people notice it.
+    fn waited(&self) -> Option<(u64, u64)> {
+        if let Some(decision) = &self.decision {
+            let began = u64::try_from(decision.asked_at.as_microsecond());
+            return Some((began.unwrap_or_default(), decision.took_us()));
+        }
+        let us = shown::noticed(self.phases.awaiting_approval_us)?;
+        Some((self.began_us(), us))
     }
 
     fn took_us(&self) -> u64 {
@@ -106,6 +114,7 @@ struct Row {
     waited: String,
     x: u64,
     width: u64,
+    waited_x: u64,
     waited_width: u64,
 }
 
@@ -199,6 +208,9 @@ fn row(call: &Call, depth: usize, (began, ended): (u64, u64)) -> Row {
     let part = |us: u64| us.saturating_mul(WIDTH) / whole;
     let width = part(call.took_us()).clamp(LEAST, WIDTH);
     let after = call.began_us() - began;
+    let waited = call.waited();
+    let waited_width = waited.map_or(0, |(_, us)| part(us).clamp(LEAST, WIDTH));
+    let waited_x = waited.map_or(0, |(at, _)| part(at.saturating_sub(began)));
     Row {
         depth,
         tool: call.tool.clone().unwrap_or_else(|| "?".to_owned()),
@@ -214,13 +226,11 @@ fn row(call: &Call, depth: usize, (began, ended): (u64, u64)) -> Row {
         at: call.at.clone(),
         after: format!("+{}", shown::took(after)),
         took: shown::took(call.took_us()),
-        waited: match call.waited_us() {
-            0 => String::new(),
-            us => shown::took(us),
-        },
+        waited: waited.map(|(_, us)| shown::took(us)).unwrap_or_default(),
         x: part(after).min(WIDTH - width),
         width,
-        waited_width: part(call.waited_us()).min(width),
+        waited_x: waited_x.min(WIDTH - waited_width),
+        waited_width,
     }
 }
 
@@ -242,6 +252,7 @@ mod tests {
                 ..PhaseTimes::default()
             },
             rests_on: rests_on.iter().map(ToString::to_string).collect(),
+            decision: None,
         }
     }
 

@@ -12,8 +12,8 @@ use http::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::named;
 use super::tools::Badges;
+use super::{docs, named};
 use crate::answer::{self, Stop};
 use crate::ask::segment;
 use crate::form::{self, Field, digits};
@@ -43,6 +43,8 @@ struct Page {
     badges: Badges,
     #[serde(skip)]
     declaration: String,
+    #[serde(skip)]
+    description_html: String,
     seen: Vec<Seen>,
     #[serde(skip)]
     work: Work,
@@ -191,6 +193,7 @@ async fn page(
     Ok(Page {
         frame: visit.framed(spec.name.as_str(), "tools", &status),
         badges: Badges::of(&spec),
+        description_html: docs::line(&spec.description),
         declaration: serde_json::to_string_pretty(&spec).unwrap_or_default(),
         seen: seen(visit, spec.name.as_str()).await?,
         spec,

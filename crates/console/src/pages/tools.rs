@@ -6,6 +6,7 @@ use countersign::contract::ToolSpec;
 use countersign::contract::tool::EvidenceRule;
 use serde::Serialize;
 
+use super::docs;
 use crate::answer::{self, Stop};
 use crate::frame::Frame;
 use crate::session::Visit;
@@ -17,6 +18,11 @@ struct Page {
     #[serde(skip)]
     frame: Frame,
     tools: Vec<Row>,
+    /// Time since which calls are counted; there for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted_since: Option<String>,
+    #[serde(skip)]
+    since_text: Option<String>,
 }
 
 /// A tool of the list.
@@ -25,6 +31,8 @@ struct Row {
     name: String,
     title: String,
     description: String,
+    #[serde(skip)]
+    description_html: String,
     behaviour: Badges,
     calls: u64,
     #[serde(skip)]
@@ -59,9 +67,12 @@ impl Badges {
 pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
     let specs: Vec<ToolSpec> = visit.get("/v1/tools").await?;
     let frame = visit.frame(visit.words.tools, "tools").await;
-    let figures = frame
+    let gateway = &visit.console.gateway;
+    let now = gateway.executor().now();
+    let figures = frame.is_operator.then(|| gateway.pulse().figures(now));
+    let counted_since = frame
         .is_operator
-        .then(|| visit.console.gateway.pulse().figures());
+        .then(|| gateway.counted_since().to_string());
     let figures = figures.unwrap_or_default();
     let row = |spec: ToolSpec| {
         let of = figures
@@ -72,6 +83,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
         Row {
             behaviour: Badges::of(&spec),
             title: spec.title.clone().unwrap_or_default(),
+            description_html: docs::line(first),
             description: first.to_owned(),
             name: spec.name.to_string(),
             calls: of.map_or(0, |of| of.calls),
@@ -83,5 +95,12 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Stop> {
         }
     };
     let tools = specs.into_iter().map(row).collect();
-    answer::page(&visit, &Page { frame, tools })
+    let since = counted_since.as_deref().map(shown::moment);
+    let page = Page {
+        since_text: since.map(|since| visit.words.counted_since.replace("{}", &since)),
+        counted_since,
+        frame,
+        tools,
+    };
+    answer::page(&visit, &page)
 }

@@ -84,6 +84,9 @@ struct Probe {
     differences: Vec<String>,
     #[serde(default)]
     changes: Vec<Changed>,
+    /// The answer in the reader's language; empty if there is none, and then what was said is why.
+    #[serde(skip)]
+    listed_text: String,
     #[serde(skip)]
     took: String,
 }
@@ -131,6 +134,11 @@ impl UpstreamNow {
             error.when = shown::distance(&error.at, now, w);
         }
         if let Some(last) = &mut self.last {
+            last.listed_text = match last.listed {
+                Some(count) => w.lists_tools.replace("{}", &shown::number(count as u64)),
+                None if last.is_up => w.upstream_up.to_owned(),
+                None => String::new(),
+            };
             last.took = shown::took(last.took_us);
         }
         self

@@ -24,6 +24,10 @@ pub struct Wanted {
     pub user_id: Option<String>,
     /// Only questions in this state.
     pub state: Option<ApprovalState>,
+    /// Only questions about this tool.
+    pub tool: Option<String>,
+    /// Only questions of this agent, or of another actor with this id.
+    pub actor: Option<String>,
     /// Only questions older than this one: the last of the page before, by the time of the question and its id.
     pub before: Option<(Timestamp, String)>,
     /// Maximum number of questions.
@@ -37,10 +41,26 @@ impl Default for Wanted {
         Self {
             user_id: None,
             state: None,
+            tool: None,
+            actor: None,
             before: None,
             limit: 100,
             language: Language::English,
         }
+    }
+}
+
+impl Wanted {
+    /// True if a question matches. The user was asked for already.
+    fn has(&self, question: &Question, now: Timestamp) -> bool {
+        let before = self.before.as_ref();
+        let is_older = before.is_none_or(|(at, id)| (question.asked_at, &question.id) < (*at, id));
+        let tool = self.tool.as_ref();
+        let actor = self.actor.as_ref();
+        is_older
+            && self.state.is_none_or(|state| question.state(now) == state)
+            && tool.is_none_or(|tool| *tool == *question.tool.as_str())
+            && actor.is_none_or(|actor| *actor == question.actor.id)
     }
 }
 
@@ -371,10 +391,7 @@ impl StoredApprovals {
 
 /// The newest of the matching questions; no more are held than are needed.
 struct Newest {
-    state: Option<ApprovalState>,
-    before: Option<(Timestamp, String)>,
-    limit: usize,
-    language: Language,
+    wanted: Wanted,
     now: Timestamp,
     questions: Vec<Question>,
 }
@@ -382,27 +399,17 @@ struct Newest {
 impl Newest {
     fn new(wanted: &Wanted, now: Timestamp) -> Self {
         Self {
-            state: wanted.state,
-            before: wanted.before.clone(),
-            limit: wanted.limit,
-            language: wanted.language,
+            wanted: wanted.clone(),
             now,
             questions: Vec::new(),
         }
     }
 
     fn add(&mut self, question: Question) {
-        let is_older = self
-            .before
-            .as_ref()
-            .is_none_or(|(at, id)| (question.asked_at, &question.id) < (*at, id));
-        let is_of_state = self
-            .state
-            .is_none_or(|state| question.state(self.now) == state);
-        if is_older && is_of_state {
+        if self.wanted.has(&question, self.now) {
             self.questions.push(question);
         }
-        if self.questions.len() >= self.limit.saturating_mul(2).max(PAGE) {
+        if self.questions.len() >= self.wanted.limit.saturating_mul(2).max(PAGE) {
             self.trim();
         }
     }
@@ -410,13 +417,13 @@ impl Newest {
     fn trim(&mut self) {
         self.questions
             .sort_by(|a, b| (b.asked_at, &b.id).cmp(&(a.asked_at, &a.id)));
-        self.questions.truncate(self.limit);
+        self.questions.truncate(self.wanted.limit);
     }
 
     fn shown_to(mut self, by: &Principal) -> Vec<Approval> {
         self.trim();
         let questions = self.questions.into_iter();
-        let shown = questions.map(|question| question.shown_to(by, self.now, self.language));
+        let shown = questions.map(|question| question.shown_to(by, self.now, self.wanted.language));
         shown.collect()
     }
 }

@@ -128,6 +128,7 @@ fn about(
             let digest = keys.index(["approval shown", shown].join("\0").as_bytes());
             about.insert("shown".to_owned(), KeyDigest(digest).to_string().into());
             about.insert("shown_checked".to_owned(), how.is_checked.into());
+            about.insert("asked_at".to_owned(), question.asked_at.to_string().into());
             if !narrowed.is_empty() {
                 // The names of declared parameters, and no value.
                 let pointers = narrowed.iter().map(Cut::pointer).collect();

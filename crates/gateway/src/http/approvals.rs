@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::answer::{self, Refusal};
 use super::query::{self, Options};
-use super::{body, headers, sight};
+use super::{body, headers, reasons, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::policy::{Explained, Explanation};
@@ -60,11 +60,16 @@ pub(super) async fn list(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let options = Options::read(query.as_deref(), ["user", "state", "limit", "cursor"])?;
+    let options = Options::read(
+        query.as_deref(),
+        ["user", "state", "tool", "actor", "limit", "cursor"],
+    )?;
     let limit = options.limit(Wanted::default().limit, 0, LISTED_MAX)?;
     let wanted = Wanted {
         user_id: options.get("user").map(str::to_owned),
         state: options.one_of("state", ApprovalState::ALL, ApprovalState::as_str)?,
+        tool: options.get("tool").map(str::to_owned),
+        actor: options.get("actor").map(str::to_owned),
         before: options.cursor(query::read_behind)?,
         // One more than is shown says whether there is another page.
         limit: limit.saturating_add(1),
@@ -117,6 +122,7 @@ struct Authority {
 pub(super) async fn authority(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Refusal> {
     let id = query::segment(id)?;
@@ -148,6 +154,7 @@ pub(super) async fn authority(
             }
         }
     }
+    reasons::tell(&mut because, headers::reader(&headers));
     Ok(answer::json(&Authority {
         user_id: approval.user_id,
         scope: SCOPE_ANSWER,

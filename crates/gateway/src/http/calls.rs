@@ -47,7 +47,7 @@ pub(super) async fn list(
 ) -> Result<Response, Refusal> {
     let known = [
         "user", "tool", "code", "since", "until", "session", "actor", "replayed", "repaired",
-        "slow_ms", "key", "limit", "cursor",
+        "slow_ms", "version", "key", "limit", "cursor",
     ];
     let options = Options::read(query.as_deref(), known)?;
     if let Some(key) = options.get("key") {
@@ -68,6 +68,7 @@ pub(super) async fn list(
         replayed: options.parsed("replayed", yes_or_no)?,
         repaired: options.parsed("repaired", yes_or_no)?,
         slow_ms: options.parsed("slow_ms", "a number of milliseconds")?,
+        version: options.get("version").map(str::to_owned),
     };
     let wanted = options.limit(LIMIT, 1, LIMIT_MAX)?;
     let query = LogQuery {
@@ -150,10 +151,11 @@ pub(super) async fn one(
         .of_request(&id, user.as_deref(), RECORDS_MAX);
     let mut records = Vec::new();
     for row in rows.await? {
-        records.push(gateway.archive().show(&row.id).await?.into());
+        records.push(gateway.archive().show(&row.id).await?);
     }
     if records.is_empty() {
         return Err(hidden());
     }
+    let records = ShownRecord::all(&gateway, records).await?;
     Ok(answer::json(&Records { records }))
 }

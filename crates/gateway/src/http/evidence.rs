@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use countersign::archive::{Content, CoseForm, Export, Opened, Shown, Standing};
+use countersign::archive::{self, Content, CoseForm, Export, Opened, Shown, Standing};
 use countersign::contract::evidence::Payload;
 use countersign::contract::{ErrorCode, EvidenceRecord, RequestId, SnapshotId};
 use countersign::denials::Denial;
@@ -14,6 +14,7 @@ use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{self, Refusal};
+use super::decision::{self, Decision};
 use super::{body, query, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
@@ -31,6 +32,9 @@ pub(super) struct ShownRecord {
     /// True if the sealed content is still kept.
     has_payload: bool,
     proof: ShownStanding,
+    /// The decision of a person that the call rests on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<Decision>,
 }
 
 /// State of a record's proof.
@@ -47,14 +51,22 @@ enum ShownStanding {
     NotIncluded,
 }
 
-impl From<Shown> for ShownRecord {
-    fn from(shown: Shown) -> Self {
-        Self {
+impl ShownRecord {
+    /// Records with the decisions that they rest on.
+    pub(super) async fn all(
+        gateway: &Gateway,
+        shown: Vec<Shown>,
+    ) -> Result<Vec<Self>, archive::Error> {
+        let decisions = decision::of(gateway, shown.iter().map(|one| &one.record)).await?;
+        let all = shown.into_iter().zip(decisions);
+        let all = all.map(|(shown, decision)| Self {
             record: shown.record,
             index: shown.index,
             has_payload: shown.has_payload,
             proof: shown.standing.into(),
-        }
+            decision,
+        });
+        Ok(all.collect())
     }
 }
 
@@ -76,7 +88,8 @@ pub(super) async fn show(
 ) -> Result<Response, Refusal> {
     let id = find(&gateway, &caller, id).await?;
     let shown = gateway.archive().show(&id).await?;
-    Ok(answer::json(&ShownRecord::from(shown)))
+    let shown = ShownRecord::all(&gateway, vec![shown]).await?;
+    Ok(answer::json(&shown.first()))
 }
 
 /// Later calls with the same key, which were answered with the answer of a call.

@@ -5,7 +5,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use countersign::archive;
-use countersign::contract::{Digest, ErrorCode};
+use countersign::contract::{Digest, ErrorCode, EvidenceRecord};
 use countersign_evidence::checkpoint::Checkpoint;
 use countersign_evidence::tile::{TileId, TileKind, TilePath, WIDTH, width_at};
 use http::HeaderValue;
@@ -56,6 +56,9 @@ struct Shown {
     note: String,
     /// Address of the tile with the last record under it.
     tile: String,
+    /// Time of that record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newest_at: Option<String>,
 }
 
 /// Lists signed checkpoints. They reveal nothing about anyone.
@@ -72,14 +75,32 @@ pub(super) async fn checkpoints(
         .checkpoints(below, limit.saturating_add(1));
     let mut signed = signed.await?;
     let last = query::cut(&mut signed, limit);
+    let next_cursor = last.map(|(checkpoint, _)| checkpoint.size.to_string());
+    let mut checkpoints = Vec::new();
+    for (checkpoint, note) in signed {
+        let newest_at = newest_at(&gateway, checkpoint.size).await?;
+        checkpoints.push(Shown::of(&checkpoint, note, newest_at));
+    }
     Ok(answer::json(&Listed {
-        next_cursor: last.map(|(checkpoint, _)| checkpoint.size.to_string()),
-        checkpoints: signed.into_iter().map(Shown::of).collect(),
+        checkpoints,
+        next_cursor,
     }))
 }
 
+/// Time of the last record of a tree; `None` if it cannot be read, which a verification reports.
+async fn newest_at(gateway: &Gateway, size: u64) -> Result<Option<String>, Refusal> {
+    let Some(last) = size.checked_sub(1) else {
+        return Ok(None);
+    };
+    let leaves = gateway.executor().store().leaves(last, 1).await;
+    let leaves = leaves.map_err(archive::Error::Store)?;
+    let leaf = leaves.first();
+    let record = leaf.and_then(|leaf| serde_json::from_slice::<EvidenceRecord>(&leaf.bytes).ok());
+    Ok(record.map(|record| record.at))
+}
+
 impl Shown {
-    fn of((checkpoint, note): (Checkpoint, String)) -> Self {
+    fn of(checkpoint: &Checkpoint, note: String, newest_at: Option<String>) -> Self {
         let id = TileId {
             level: 0,
             index: checkpoint.size.saturating_sub(1) / u64::from(WIDTH),
@@ -94,6 +115,7 @@ impl Shown {
             root: Digest(checkpoint.root).to_string(),
             note,
             tile: format!("/v1/log/{tile}"),
+            newest_at,
         }
     }
 }

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use super::answer::{self, Refusal};
 use super::query::{self, Options};
-use super::{headers, sight};
+use super::{headers, reasons, sight};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::policy::{Explanation, Review, RuleReport};
+use crate::policy::{Explanation, Policy, Review, RuleReport};
 use crate::words::Say;
 
 #[derive(Serialize)]
@@ -49,6 +49,29 @@ struct Explained {
     is_policy_kept: bool,
     #[serde(flatten)]
     explanation: Explanation,
+    /// The entry that decided, as it stands in the file; for callers who may see what operators see.
+    excerpt: Vec<Line>,
+}
+
+/// A line of the policy file.
+#[derive(Serialize)]
+struct Line {
+    line: usize,
+    text: String,
+}
+
+/// The entry that comes first in an explanation, line by line.
+fn excerpt(policy: &Policy, explanation: &Explanation) -> Vec<Line> {
+    let decided = explanation.because.first().and_then(|entry| entry.line);
+    let Some(first) = decided else {
+        return Vec::new();
+    };
+    let lines = (first..).zip(policy.entry_at(first));
+    let lines = lines.map(|(line, text)| Line {
+        line,
+        text: text.clone(),
+    });
+    lines.collect()
 }
 
 /// `GET /v1/policy/explain?record=ID`: explains a call that the caller may see. What only the file says is for callers who may see what
@@ -56,6 +79,7 @@ struct Explained {
 pub(super) async fn explain(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let options = Options::read(query.as_deref(), ["record"])?;
@@ -86,7 +110,8 @@ pub(super) async fn explain(
     Ok(answer::json(&Explained {
         record: id,
         is_policy_kept: policy.is_some(),
-        explanation,
+        excerpt: known.map_or_else(Vec::new, |known| excerpt(known, &explanation)),
+        explanation: reasons::told(explanation, headers::reader(&headers)),
     }))
 }
 

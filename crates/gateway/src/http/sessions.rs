@@ -14,6 +14,7 @@ use countersign::contract::{ErrorCode, EvidenceRecord, RequestId, SnapshotId};
 use serde::Serialize;
 
 use super::answer::{self, Kind, Refusal};
+use super::decision::{self, Decision};
 use super::query::{self, Options};
 use super::sight;
 use crate::caller::Caller;
@@ -48,6 +49,9 @@ struct ShownCall {
     phases: PhaseTimes,
     /// Records that this call rests on.
     rests_on: Vec<SnapshotId>,
+    /// The decision of a person that it rests on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<Decision>,
 }
 
 /// Shows a session by the name that its calls gave, by its name in addresses, or by the evidence of one of its calls.
@@ -69,14 +73,14 @@ pub(super) async fn show(
     // What was answered a moment ago is in the store by then.
     let flushed = gateway.executor().store().flush().await;
     flushed.map_err(archive::Error::Store)?;
-    let mut calls = Vec::new();
     // A call that was answered and could not be kept has no record.
-    for (row, record) in gateway.archive().at_hand(&known).await? {
-        // A record that this caller may not see is of somebody else's session of the same name.
-        if sight::sees(&caller.principal, &row) {
-            calls.push(call(record, row.user_id));
-        }
-    }
+    let mut found = gateway.archive().at_hand(&known).await?;
+    // A record that this caller may not see is of somebody else's session of the same name.
+    found.retain(|(row, _)| sight::sees(&caller.principal, row));
+    let decisions = decision::of(&gateway, found.iter().map(|(_, record)| record)).await?;
+    let calls = found.into_iter().zip(decisions);
+    let calls = calls.map(|((row, record), decision)| call(record, row.user_id, decision));
+    let calls: Vec<ShownCall> = calls.collect();
     if calls.is_empty() {
         return Err(hidden());
     }
@@ -120,7 +124,7 @@ pub(super) async fn asked(
     Ok(strands.known(named.collect()))
 }
 
-fn call(record: EvidenceRecord, user_id: String) -> ShownCall {
+fn call(record: EvidenceRecord, user_id: String, decision: Option<Decision>) -> ShownCall {
     let links = record.links.iter();
     let rests_on = links.filter(|link| match link.role {
         Some(LinkRole::RestsOn) | None => true,
@@ -137,5 +141,6 @@ fn call(record: EvidenceRecord, user_id: String) -> ShownCall {
         evidence: record.id,
         request_id: record.request_id,
         phases: record.phases.unwrap_or_default(),
+        decision,
     }
 }

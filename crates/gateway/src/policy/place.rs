@@ -1,5 +1,6 @@
 //! Places of the entries of a policy in its file, for messages and for `policy explain`.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -12,6 +13,8 @@ use super::error::Guide;
 /// Lines of the entries of a policy, from 1; empty if there is no file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
+    /// The lines of each entry by its first one. Nothing else of the file is kept: it may hold credentials.
+    texts: BTreeMap<usize, Vec<String>>,
     pub(super) tools: Vec<usize>,
     pub(super) agents: Vec<usize>,
     pub(super) rules: Vec<RulePlace>,
@@ -44,7 +47,7 @@ impl Places {
     /// Finds the places in the text of a policy file.
     pub(super) fn of(text: &str) -> Self {
         let sections: Sections = toml::from_str(text).unwrap_or_default();
-        Self::made(text, &sections)
+        Self::made(text, &sections).with_texts(text)
     }
 
     /// Finds the places in a file that has the policy as a table.
@@ -54,7 +57,7 @@ impl Places {
             policy: Sections,
         }
         let around: Around = toml::from_str(text).unwrap_or_default();
-        Self::made(text, &around.policy)
+        Self::made(text, &around.policy).with_texts(text)
     }
 
     fn made(text: &str, sections: &Sections) -> Self {
@@ -68,6 +71,7 @@ impl Places {
             agents: sections.agents.iter().map(|it| line(it.span())).collect(),
             rules: rules.collect(),
             defaults: sections.defaults.as_ref().map(|it| line(it.span())),
+            texts: BTreeMap::new(),
         }
     }
 }
@@ -116,4 +120,65 @@ fn begin(text: &str, value: &Spanned<String>) -> (usize, usize, bool) {
         in_line.chars().count() + 1,
         found.is_some(),
     )
+}
+
+/// Maximum number of lines of an entry that are kept.
+const ENTRY_LINES_MAX: usize = 12;
+
+impl Places {
+    /// Keeps the lines of each entry of this text.
+    fn with_texts(mut self, text: &str) -> Self {
+        let rules = self.rules.iter().map(|rule| rule.line);
+        let firsts = self.tools.iter().chain(&self.agents).copied();
+        let firsts = firsts.chain(rules).chain(self.defaults);
+        self.texts = firsts.map(|first| (first, entry(text, first))).collect();
+        self
+    }
+
+    /// Returns the lines of the entry that begins at a line; none if no entry begins there.
+    pub(super) fn text_at(&self, line: usize) -> &[String] {
+        self.texts.get(&line).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The lines of the entry that begins at a line of a file, up to the next entry or an empty line. An entry within an array of values is
+/// its own line only.
+fn entry(text: &str, first: usize) -> Vec<String> {
+    let mut lines = text.lines().skip(first.saturating_sub(1));
+    let Some(head) = lines.next() else {
+        return Vec::new();
+    };
+    let is_table = head.trim_start().starts_with('[');
+    let is_in = |line: &&str| {
+        let line = line.trim();
+        is_table && !line.is_empty() && !line.starts_with('[')
+    };
+    let body = lines.take_while(is_in).take(ENTRY_LINES_MAX - 1);
+    std::iter::once(head)
+        .chain(body)
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry ends with the next one, also in a file that has the policy as a table.
+    #[test]
+    fn an_entry_has_its_own_lines() {
+        let text = "[policy]\n\n[[policy.rules]]\nname = \"x\"\nthen = \"deny\"\n[[policy.tools]]\nmatch = \"y\"\n\nother = 1\n";
+        let places = Places::within(text);
+        let [rule, tool] = [places.rules[0].line, places.tools[0]];
+        assert_eq!([rule, tool], [3, 6]);
+        let lines = |line| places.text_at(line).to_vec();
+        assert_eq!(
+            lines(3),
+            ["[[policy.rules]]", "name = \"x\"", "then = \"deny\""]
+        );
+        assert_eq!(lines(6), ["[[policy.tools]]", "match = \"y\""]);
+        assert!(lines(4).is_empty());
+        let inline = Places::of("tools = [\n  { match = \"a\" },\n  { match = \"b\" },\n]\n");
+        assert_eq!(inline.text_at(inline.tools[1]), ["  { match = \"b\" },"]);
+    }
 }

@@ -1,15 +1,16 @@
-//! Recalling errors and sessions from the newest records of the log, after a start. Leaves are read, which hold nothing personal in the
+//! Recalling figures and sessions from the newest records of the log, after a start. Leaves are read, which hold nothing personal in the
 //! clear; no payload is opened.
 
 use std::collections::BTreeSet;
 
 use countersign::contract::evidence::CountedRefusals;
+use countersign::contract::record::{BindSummary, PhaseTimes};
 use countersign::contract::{ErrorCode, EvidenceRecord, RecordKind, SnapshotId};
 use countersign::ledger::{self, LogQuery, Store};
 use countersign::scribe::SESSION;
 use jiff::Timestamp;
 
-use super::Pulse;
+use super::{Counting, MINUTES, Pulse, minute_of};
 use crate::gateway::Gateway;
 use crate::strands::Strand;
 
@@ -26,7 +27,7 @@ const WAITING_MAX: usize = 1_000;
 const IN_TREE_MAX: usize = 20;
 
 impl Gateway {
-    /// Counts the errors and finds the sessions of the newest 20,000 records from before this process began. It reads them page
+    /// Counts the calls and finds the sessions of the newest 20,000 records from before this process began. It reads them page
     /// by page, and is meant to run beside the server.
     pub async fn recall(&self) -> Result<(), ledger::Error> {
         let store = self.executor().store();
@@ -37,7 +38,7 @@ impl Gateway {
         pulse.recall(&**store, self.started_at()).await
     }
 
-    /// Time since which errors are counted and sessions are known.
+    /// Time since which calls are counted by tool and error, and sessions are known.
     pub fn counted_since(&self) -> Timestamp {
         let since = self.pulse().counted().since;
         since.unwrap_or_else(|| self.started_at())
@@ -67,21 +68,19 @@ impl Pulse {
             above = below;
             tokio::task::yield_now().await;
         }
-        self.take_in(read.past, read.since);
+        self.take_in(read.past, read.since, began);
         Ok(())
     }
 
     /// Adds calls, newest first.
-    fn take_in(&self, past: Vec<Past>, since: Timestamp) {
+    fn take_in(&self, past: Vec<Past>, since: Timestamp, began: Timestamp) {
         let mut counted = self.counted();
         for call in &past {
-            let code = call.code.map_or("OK", ErrorCode::as_str);
-            *counted.codes.entry(code).or_default() += call.count;
-            let failed = call.code.filter(|code| !code.is_question());
-            if let (Some(_), Some((tool, version))) = (failed, &call.tool) {
-                let kind = (code, tool.as_str().into(), version.clone());
-                counted.failed(kind, call.count, call.between);
+            let counting = call.counting();
+            if minute_of(call.between[1]) > minute_of(began) - MINUTES {
+                counted.in_minute(&counting);
             }
+            counted.by_kind(&counting);
         }
         counted.since = Some(since);
         drop(counted);
@@ -152,6 +151,9 @@ struct Past {
     code: Option<ErrorCode>,
     /// Name and version, if there is such a tool.
     tool: Option<(String, String)>,
+    is_repaired: bool,
+    /// Duration, without waiting for a person; `None` if the record has none.
+    took_us: Option<u64>,
     /// Number of calls that the record stands for.
     count: u64,
     /// Times of the first and the last of them.
@@ -160,6 +162,18 @@ struct Past {
 }
 
 impl Past {
+    fn counting(&self) -> Counting<'_> {
+        let tool = self.tool.as_ref();
+        Counting {
+            code: self.code,
+            tool: tool.map(|(name, version)| (name.as_str(), version.as_str())),
+            is_repaired: self.is_repaired,
+            took_us: self.took_us,
+            count: self.count,
+            between: self.between,
+        }
+    }
+
     /// The call of a record; `None` for records of anything but answered calls.
     fn of(record: EvidenceRecord, at: Timestamp) -> Option<Self> {
         match record.kind {
@@ -173,6 +187,7 @@ impl Past {
             | RecordKind::Checkpoint => return None,
         }
         let (reply, tool) = (record.reply?, record.tool?);
+        let binding = record.binding.as_ref();
         let counted = CountedRefusals::from_act(&record.act);
         let session = record.act.get(SESSION).and_then(serde_json::Value::as_str);
         let session = session.and_then(Strand::read);
@@ -182,6 +197,8 @@ impl Past {
         });
         Some(Self {
             code: reply.code,
+            is_repaired: binding.is_some_and(BindSummary::is_repaired),
+            took_us: record.phases.as_ref().map(PhaseTimes::worked_us),
             tool: tool.version.map(|version| (tool.name, version)),
             count,
             between,

@@ -155,7 +155,7 @@ fn asked(visit: &Visit, approval: &Approval) -> Asked {
     });
     let would_answer = approval.would_answer.as_ref();
     Asked {
-        row: row(visit, approval),
+        row: row(visit, approval, &super::Filters::default()),
         digest: approval
             .shown_digest
             .map(|digest| digest.to_string())
@@ -214,10 +214,10 @@ pub(crate) async fn answer_all(posted: Posted) -> Result<Response, Stop> {
 /// Answers one of them.
 async fn outcome(visit: &Visit, approval: &Approval, body: &Value) -> Outcome {
     let path = format!("/v1/approvals/{}", segment(&approval.id));
-    let title = row(visit, approval).title;
+    let title = row(visit, approval, &super::Filters::default()).title;
     match visit.post::<Approval>(&path, body).await {
         Ok(answered) => {
-            let row = row(visit, &answered);
+            let row = row(visit, &answered, &super::Filters::default());
             let given = answered.answer.as_ref().or(answered.confirmed.as_ref());
             Outcome {
                 id: answered.id.clone(),

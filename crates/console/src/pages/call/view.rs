@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use countersign::contract::evidence::{LinkRole, RecordedActor, RecordedReply};
 use countersign::contract::record::{BindSummary, PhaseTimes};
 use countersign::contract::{ActorType, EvidenceRecord, RecordKind};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::ShownRecord;
-use crate::shown::{self, Line};
+use crate::shown::{self, Decision, Line};
 use crate::words::Words;
 
 /// The record that the page is about, for people.
@@ -23,6 +24,8 @@ pub(super) struct View {
     pub(super) tags: Vec<(&'static str, &'static str)>,
     pub(super) phases: Vec<Phase>,
     pub(super) total: String,
+    /// Times of the question to a person and of the answer.
+    pub(super) waited: Option<(String, String)>,
     pub(super) public: Vec<Line>,
     pub(super) key: Option<(String, u32, String)>,
     /// The call whose answer was given again, where this one is a repeat.
@@ -96,8 +99,12 @@ pub(super) fn view(shown: &ShownRecord, w: &'static Words) -> View {
         moment: shown::moment(&record.at),
         actor: record.actor.as_ref().map(named).unwrap_or_default(),
         tags: tags(record, w),
-        phases: bar(&phases, w),
-        total: shown::took(total(&phases)),
+        phases: bar(&phases, shown.decision.as_ref(), w),
+        total: shown::took(own_us(&phases)),
+        waited: shown.decision.as_ref().map(|decision| {
+            let at = |time: Timestamp| shown::moment(&time.to_string());
+            (at(decision.asked_at), at(decision.answered_at))
+        }),
         public: lines(record.arguments.as_ref().map(|given| &given.public)),
         key: key.map(|key| (shown::short(&key.key), key.attempt, key.state.clone())),
         first: key
@@ -207,7 +214,7 @@ fn tags(record: &EvidenceRecord, w: &'static Words) -> Vec<(&'static str, &'stat
 fn sentence(record: &EvidenceRecord, w: &'static Words) -> String {
     let tool = record.tool.as_ref().map_or("", |tool| tool.name.as_str());
     let code = code_of(record.reply.as_ref());
-    let time = shown::took(total(&record.phases.unwrap_or_default()));
+    let time = shown::took(own_us(&record.phases.unwrap_or_default()));
     let state = record.idempotency.as_ref().map(|key| key.state.as_str());
     let form = match (record.kind, code) {
         (RecordKind::Call, "OK") if record.dry_run => w.said_dry_run,
@@ -240,24 +247,34 @@ pub(super) fn step(record: &EvidenceRecord, w: &'static Words) -> Step {
     }
 }
 
-fn total(phases: &PhaseTimes) -> u64 {
-    phases.queued_us + phases.awaiting_approval_us + phases.executing_us + phases.settling_us
+/// Duration of the call without waiting for a person. Looking for an answer that is not there belongs to it.
+fn own_us(phases: &PhaseTimes) -> u64 {
+    let waited = shown::noticed(phases.awaiting_approval_us);
+    phases.worked_us() + waited.map_or(phases.awaiting_approval_us, |_| 0)
 }
 
-/// The phases beside each other: each has room for its name, the rest goes by time.
-fn bar(phases: &PhaseTimes, w: &'static Words) -> Vec<Phase> {
-    const WIDTH: u64 = 1_000;
+/// Width of the bar and of the gap behind the time that a person took, in the units of its box.
+const WIDTH: u64 = 1_000;
+const APART: u64 = 26;
+const PERSON: u64 = 240;
+
+/// The phases beside each other: each has room for its name, the rest goes by time. The time that a person took stands apart, because
+/// minutes beside milliseconds would leave no room for them.
+fn bar(phases: &PhaseTimes, decision: Option<&Decision>, w: &'static Words) -> Vec<Phase> {
     const LEAST: u64 = 90;
+    let in_call = shown::noticed(phases.awaiting_approval_us);
+    let looked_us = in_call.map_or(phases.awaiting_approval_us, |_| 0);
+    let waited_us = decision.map(Decision::took_us).or(in_call);
     let all = [
-        ("queued", w.phase_queued, phases.queued_us),
-        ("waited", w.phase_waited, phases.awaiting_approval_us),
+        ("queued", w.phase_queued, phases.queued_us + looked_us),
         ("ran", w.phase_ran, phases.executing_us),
         ("settled", w.phase_settled, phases.settling_us),
     ];
     let there: Vec<_> = all.into_iter().filter(|(_, _, us)| *us > 0).collect();
+    let from = waited_us.map_or(0, |_| PERSON + APART);
     let sum: u64 = there.iter().map(|(_, _, us)| us).sum();
-    let rest = WIDTH.saturating_sub(LEAST * there.len() as u64);
-    let mut x = 0;
+    let rest = (WIDTH - from).saturating_sub(LEAST * there.len() as u64);
+    let mut x = from;
     let last = there.len().saturating_sub(1);
     let phase = |(at, (kind, name, us)): (usize, (&'static str, &'static str, u64))| {
         let width = if at == last {
@@ -275,7 +292,15 @@ fn bar(phases: &PhaseTimes, w: &'static Words) -> Vec<Phase> {
         x += width;
         phase
     };
-    there.into_iter().enumerate().map(phase).collect()
+    let own: Vec<Phase> = there.into_iter().enumerate().map(phase).collect();
+    let waited = waited_us.map(|us| Phase {
+        kind: "waited",
+        name: w.phase_waited,
+        took: shown::took(us),
+        x: 0,
+        width: PERSON,
+    });
+    waited.into_iter().chain(own).collect()
 }
 
 #[cfg(test)]
@@ -290,13 +315,46 @@ mod tests {
             executing_us: 12_000,
             settling_us: 800,
         };
-        let bar = bar(
-            &phases,
-            crate::words::of(countersign::contract::Language::English),
-        );
+        let w = crate::words::of(countersign::contract::Language::English);
+        let bar = bar(&phases, None, w);
         let kinds: Vec<_> = bar.iter().map(|phase| phase.kind).collect();
         assert_eq!(kinds, ["queued", "ran", "settled"]);
         let width: u64 = bar.iter().map(|phase| phase.width).sum();
         assert_eq!(width, 1_000);
+    }
+
+    /// B17: the minutes of a person stand apart; looking for an answer that is not there is none of them.
+    #[test]
+    fn waiting_for_a_person_stands_apart() {
+        let w = crate::words::of(countersign::contract::Language::English);
+        let phases = PhaseTimes {
+            queued_us: 100,
+            awaiting_approval_us: 900,
+            executing_us: 12_000,
+            settling_us: 800,
+        };
+        let kinds = |bar: &[Phase]| bar.iter().map(|phase| phase.kind).collect::<Vec<_>>();
+        let looked = bar(&phases, None, w);
+        assert_eq!(kinds(&looked), ["queued", "ran", "settled"]);
+        assert_eq!(looked[0].took, "1.0\u{a0}ms");
+        let decision = serde_json::json!({
+            "asked_at": "2026-11-17T12:00:00Z", "answered_at": "2026-11-17T12:04:18Z", "evidence": "ev_1",
+        });
+        let decision: Decision = serde_json::from_value(decision).unwrap();
+        let decided = bar(&phases, Some(&decision), w);
+        assert_eq!(kinds(&decided), ["waited", "queued", "ran", "settled"]);
+        assert_eq!(decided[0].took, "4\u{a0}min 18\u{a0}s");
+        assert_eq!(decided[1].x, PERSON + APART);
+        assert_eq!(decided[3].x + decided[3].width, WIDTH);
+        assert_eq!(own_us(&phases), 13_800);
+        let in_call = PhaseTimes {
+            awaiting_approval_us: 2_000_000,
+            ..phases
+        };
+        assert_eq!(
+            kinds(&bar(&in_call, None, w)),
+            ["waited", "queued", "ran", "settled"]
+        );
+        assert_eq!(own_us(&in_call), 12_900);
     }
 }

@@ -171,8 +171,11 @@ impl Review {
         rows.collect()
     }
 
-    /// The agents that may call a tool, in words.
+    /// The agents that may call a tool, in words; empty if that is what most agents may: the table of agents says who may not.
     fn agents_of(&self, tool: &Tool, w: &'static Words) -> String {
+        if tool.agents.iter().any(|id| id == OTHERS) {
+            return String::new();
+        }
         if tool.agents.len() == self.agents.len() {
             return w.any.to_owned();
         }

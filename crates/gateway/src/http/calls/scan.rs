@@ -147,6 +147,8 @@ pub(super) struct Marks {
     pub(super) repaired: Option<bool>,
     /// Minimum duration in milliseconds, without waiting for a person.
     pub(super) slow_ms: Option<u64>,
+    /// Version of the tool.
+    pub(super) version: Option<String>,
 }
 
 impl Marks {
@@ -156,8 +158,10 @@ impl Marks {
             replayed,
             repaired,
             slow_ms,
+            version,
         } = self;
-        actor.is_none() && replayed.is_none() && repaired.is_none() && slow_ms.is_none()
+        let is_of_any_time = slow_ms.is_none() && version.is_none();
+        actor.is_none() && replayed.is_none() && repaired.is_none() && is_of_any_time
     }
 
     /// True if a call has all marks that are asked for.
@@ -176,7 +180,10 @@ impl Marks {
             let took = record.phases.as_ref().map(PhaseTimes::worked_us);
             took.is_some_and(|us| us >= least_ms.saturating_mul(1_000))
         });
+        let called = record.tool.as_ref().and_then(|tool| tool.version.as_ref());
+        let is_of_version = self.version.is_none() || self.version.as_ref() == called;
         if !is_slow
+            || !is_of_version
             || !is(self.replayed, is_replayed(record))
             || !is(self.repaired, is_repaired(record))
         {
