@@ -447,9 +447,17 @@ fn a_wrapped_server_keeps_the_settings_of_its_user() {
         std::fs::copy(&server, own.path(folder).join("server.py")).unwrap();
     }
     let wrap = |folder: &str, options: &[&str]| {
-        let words = [&["wrap", "--name", "plain"], options, &["--", "python3", "-S", "server.py", "."]].concat();
+        let words = [
+            &["wrap", "--name", "plain"],
+            options,
+            &["--", "python3", "-S", "server.py", "."],
+        ]
+        .concat();
         let mut command = own.command(&words);
-        let output = command.current_dir(own.path(folder)).stdin(Stdio::null()).output();
+        let output = command
+            .current_dir(own.path(folder))
+            .stdin(Stdio::null())
+            .output();
         let output = output.unwrap();
         assert!(output.status.success(), "{output:?}");
     };
@@ -475,6 +483,8 @@ fn a_wrapped_server_keeps_the_settings_of_its_user() {
 
     wrap("two", &[]);
     assert_eq!(folders().len(), 2, "{:?}", folders());
-    let locks = folders().into_iter().map(|folder| folder.join("countersign.lock.json"));
+    let locks = folders()
+        .into_iter()
+        .map(|folder| folder.join("countersign.lock.json"));
     assert!(locks.into_iter().all(|lock| lock.exists()));
 }

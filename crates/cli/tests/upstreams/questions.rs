@@ -118,7 +118,10 @@ fn an_address_is_visited_before_the_call() {
     std::fs::write(own.path("countersign.toml"), text).unwrap();
     let served = own.serve();
     // The watchdog ends a wait that does not end.
-    while !served.ask("GET", "/v1/tools", &[], "").contains("plain.visit") {
+    while !served
+        .ask("GET", "/v1/tools", &[], "")
+        .contains("plain.visit")
+    {
         std::thread::yield_now();
     }
     let visit = |more: Value| {
@@ -126,7 +129,10 @@ fn an_address_is_visited_before_the_call() {
             "_meta": {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}}},
             "name": "plain_visit", "arguments": {},
         });
-        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        params
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         let (headers, body) = message(NEW, "tools/call", &params);
         result_of(&served.ask("POST", "/mcp", &headers, &body))
     };
@@ -134,7 +140,10 @@ fn an_address_is_visited_before_the_call() {
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     let request = &asked["inputRequests"]["grant-1"];
     assert_eq!(request["params"]["mode"], "url", "{asked}");
-    assert_eq!(request["params"]["url"], "https://example.com/grant", "{asked}");
+    assert_eq!(
+        request["params"]["url"], "https://example.com/grant",
+        "{asked}"
+    );
     std::fs::write(own.path("world/visited"), "").unwrap();
     let answers = json!({"grant-1": {"action": "accept"}});
     let done = visit(json!({"requestState": asked["requestState"], "inputResponses": answers}));

@@ -57,7 +57,10 @@ fn beside(tool: &McpTool, result: &CallToolResult) -> Vec<Value> {
         return Vec::new();
     }
     let content = result.content.iter();
-    blocks(tool, content.filter(|own| !matches!(own, ContentBlock::Text(_))))
+    blocks(
+        tool,
+        content.filter(|own| !matches!(own, ContentBlock::Text(_))),
+    )
 }
 
 /// Keeps blocks beside the structured answer, which was checked without them. Only an object has room for them.

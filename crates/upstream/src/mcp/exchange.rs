@@ -60,14 +60,20 @@ impl Server {
         doubt: &mut Option<Trouble>,
     ) -> Result<CallToolResult, ToolError> {
         let ctx = sending.ctx;
-        let _slot = self.slot(ctx).await.map_err(|trouble| self.told(&trouble, &[]))?;
+        let _slot = self
+            .slot(ctx)
+            .await
+            .map_err(|trouble| self.told(&trouble, &[]))?;
         let mut attempt = 1;
         let mut renewed = false;
         let mut is_of_newest_era = false;
         loop {
             let pass = self.breaker.pass(self.now());
             let pass = pass.map_err(|wait| self.told(&Trouble::Open(wait), &[]))?;
-            let trouble = match self.attempt(sending, sent, &mut is_of_newest_era, pass).await {
+            let trouble = match self
+                .attempt(sending, sent, &mut is_of_newest_era, pass)
+                .await
+            {
                 Ok(result) => return Ok(result),
                 Err(NoConnection::Told(error)) => return Err(error),
                 Err(NoConnection::Trouble(trouble)) => trouble,

@@ -11,12 +11,7 @@ use crate::manifest::Secret;
 use crate::words::Say;
 
 /// Builds the error that the caller gets. It does not quote credentials that were sent.
-pub(super) fn told(
-    trouble: &Trouble,
-    upstream: &str,
-    owner: Owner,
-    sent: &[Secret],
-) -> ToolError {
+pub(super) fn told(trouble: &Trouble, upstream: &str, owner: Owner, sent: &[Secret]) -> ToolError {
     let name = || upstream.to_owned();
     let body = |code: ErrorCode, say: Say| {
         let body = ErrorBody::new(code, say).source(FaultSource::Upstream);

@@ -387,7 +387,10 @@ impl Server {
     pub(crate) async fn retire(&self) {
         self.is_retired.store(true, Ordering::Release);
         // Each running call has a slot.
-        let _all = self.slots.acquire_many(self.entry.pool.concurrent_max).await;
+        let _all = self
+            .slots
+            .acquire_many(self.entry.pool.concurrent_max)
+            .await;
         self.slots.close();
         self.pool.retire().await;
     }

@@ -97,10 +97,18 @@ pub(super) fn addresses(data: Option<&Value>) -> Questions {
     let question = |(at, params): (usize, &Value)| {
         let id = params.get("elicitationId").and_then(Value::as_str);
         let name = id.map_or_else(|| format!("address-{at}"), str::to_owned);
-        (name, json!({ "method": "elicitation/create", "params": params }))
+        (
+            name,
+            json!({ "method": "elicitation/create", "params": params }),
+        )
     };
     Questions {
-        requests: all.into_iter().flatten().enumerate().map(question).collect(),
+        requests: all
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .map(question)
+            .collect(),
         state: None,
     }
 }

@@ -67,14 +67,12 @@ impl Trouble {
     pub(super) fn doubts_the_era(&self) -> bool {
         match self {
             Self::Status(status, _) => matches!(status, 400 | 422),
-            Self::Protocol { code, .. } => {
-                [
-                    ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
-                    ErrorCode::INVALID_REQUEST,
-                ]
-                .iter()
-                .any(|doubt| doubt.0 == *code)
-            }
+            Self::Protocol { code, .. } => [
+                ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
+                ErrorCode::INVALID_REQUEST,
+            ]
+            .iter()
+            .any(|doubt| doubt.0 == *code),
             Self::NoConnection(_)
             | Self::Forbidden(_)
             | Self::Open(_)

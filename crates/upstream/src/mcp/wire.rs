@@ -10,7 +10,8 @@ use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use http::{HeaderName, HeaderValue, StatusCode};
 use rmcp::ErrorData;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta as _, JsonRpcError, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta as _, JsonRpcError,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,

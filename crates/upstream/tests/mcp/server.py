@@ -176,6 +176,9 @@ def call(params):
         return text("done")
     if name == "ask":
         question = {"message": "Your name?", "requestedSchema": schema(name=TEXT)}
+        if os.path.exists(os.path.join(WORLD, "visited")):
+            done = {"elicitationId": "grant-1"}
+            write({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": done})
         write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "asking"}})
         return text(json.dumps(ask("elicitation/create", question)["result"]))
     if name == "slow":

@@ -237,9 +237,39 @@ async fn an_address_to_visit_reaches_the_client() {
         panic!("no question");
     };
     let expected = json!({"method": "elicitation/create", "params": asked});
-    assert_eq!(questions.requests, [("grant-1".to_owned(), expected)].into());
+    assert_eq!(
+        questions.requests,
+        [("grant-1".to_owned(), expected)].into()
+    );
 
     let unable = json!({"elicitation": {"form": {}}});
     assert_eq!(visit(Dialogue::new(unable)).await, None);
+    world.upstreams.close().await;
+}
+
+/// A caller hears from the server that the user has done what an address asked for.
+#[tokio::test]
+async fn a_caller_hears_that_an_address_was_visited() {
+    let world = world("").await;
+    std::fs::write(world.folder.path().join("visited"), "").unwrap();
+    let (dialogue, mut said) = Dialogue::new(json!({"elicitation": {"url": {}}})).line(Asks::Now);
+    let call = ToolCall::new("plain.ask", "{}", Principal::user("ann"));
+    let running = world.executor.execute(call.extension(Arc::new(dialogue)));
+    let caller = async {
+        let mut heard = Vec::new();
+        while let Some(own) = said.recv().await {
+            match own {
+                Said::Message(message) => heard.push(message),
+                Said::Question(_, answer) => answer.send(json!({"action": "decline"})).unwrap(),
+            }
+        }
+        heard
+    };
+    let (reply, heard) = within(async { tokio::join!(running, caller) }).await;
+    assert!(reply.ok, "{reply:?}");
+    let visited = json!({
+        "method": "notifications/elicitation/complete", "params": {"elicitationId": "grant-1"},
+    });
+    assert!(heard.contains(&visited), "{heard:?}");
     world.upstreams.close().await;
 }

@@ -97,7 +97,8 @@ fn a_block_is_not_cut_inside() {
     };
     let small = image("s", 200);
     let text = json!({"type": "text", "text": "x".repeat(3_000)});
-    let resource = json!({"type": "resource", "resource": {"uri": "a:b", "blob": "b".repeat(3_000)}});
+    let resource =
+        json!({"type": "resource", "resource": {"uri": "a:b", "blob": "b".repeat(3_000)}});
     let data = json!({"content": [small, image("l", 3_000)]});
     check(&data, 1_000, &["/content"]);
     assert_eq!(cut(&data, 1_000).unwrap().data, json!({"content": [small]}));
@@ -105,7 +106,11 @@ fn a_block_is_not_cut_inside() {
     let only = json!({"content": [image("l", 3_000)]});
     check(&only, 1_000, &["/content"]);
     assert_eq!(cut(&only, 1_000).unwrap().data, json!({"content": []}));
-    check(&json!({"content": [small, text]}), 1_000, &["/content/1/text"]);
+    check(
+        &json!({"content": [small, text]}),
+        1_000,
+        &["/content/1/text"],
+    );
 }
 
 proptest! {
