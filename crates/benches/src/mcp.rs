@@ -32,6 +32,23 @@ pub fn alone(tool: &'static str) -> Talk {
     }
 }
 
+/// Lists of tools, each of which stands alone.
+pub fn list() -> Talk {
+    let headers = [
+        ACCEPT,
+        ("mcp-protocol-version", NEWEST),
+        ("mcp-method", "tools/list"),
+    ];
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{NEWEST}","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+    );
+    let request = post("/mcp", &headers, &body);
+    Talk {
+        begin: Vec::new(),
+        make: Arc::new(move |_, _| request.clone()),
+    }
+}
+
 /// The same calls in a session at this path, which is begun before.
 pub fn in_session(path: &'static str, tool: &'static str) -> Talk {
     let begin: MakeInSession = Arc::new(move |_, _| {

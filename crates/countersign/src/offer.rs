@@ -12,6 +12,9 @@ use crate::BoxFuture;
 use crate::context::CallContext;
 use crate::dialogue::Dialogue;
 
+/// Member of an answer's data for the blocks of content that an MCP server gives beside a structured answer: images, audio, links.
+pub const BLOCKS: &str = "dev.countersign/content";
+
 /// A kind of thing that is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {

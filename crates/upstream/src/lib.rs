@@ -30,4 +30,4 @@ pub mod user_token;
 mod words;
 
 pub use manifest::{Manifest, ToolEntry, Upstream};
-pub use upstreams::Upstreams;
+pub use upstreams::{Keep, Upstreams};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use countersign::{Catalog, DynTool};
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::declare::{self, Declared, Undeclared};
 use crate::http::{HttpTool, Service, ServiceError, ToolFault};
-use crate::manifest::{Manifest, UpstreamKind};
+use crate::manifest::{Manifest, Upstream, UpstreamKind};
 use crate::mcp::follow::Follower;
 use crate::mcp::pins::{Pin, Pins, PinsError};
 use crate::mcp::shelf::{self, Names, Shelf};
@@ -49,6 +49,17 @@ pub struct Upstreams {
     /// The addresses of resources that have changed.
     pub(crate) updates: broadcast::Sender<String>,
     witness: OnceLock<Arc<dyn Witness>>,
+    /// Every MCP server of this set, and of the sets before and after it.
+    all: Arc<Mutex<Vec<Weak<Server>>>>,
+}
+
+/// Services and servers that a new set takes over from the set before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Those whose entries are unchanged, with their connections, breakers and fetched tokens.
+    Unchanged,
+    /// None: every secret is read again.
+    None,
 }
 
 /// Maximum number of changed resources that wait for a subscriber.
@@ -61,13 +72,20 @@ impl Upstreams {
         Self::prepare_after(manifest, folder, None)
     }
 
-    /// Prepares the upstreams after a change of the configuration: an upstream whose entry is unchanged keeps its connections, its breaker
-    /// and its fetched tokens.
+    /// Prepares the upstreams after a change of the configuration. Those who follow the changes of the set before go on with this one.
+    /// Once this set is in use, [`Upstreams::retire`] closes what it did not take over.
     pub fn prepare_after(
         manifest: &Manifest,
         folder: &Path,
-        before: Option<&Self>,
+        before: Option<(&Self, Keep)>,
     ) -> Result<Self, ServiceError> {
+        let same = |upstream: &Upstream| {
+            let (before, keep) = before?;
+            let is_same = before.manifest.upstream(&upstream.name) == Some(upstream);
+            (is_same && keep == Keep::Unchanged).then_some(before)
+        };
+        let before = before.map(|(before, _)| before);
+        let all = before.map(|it| it.all.clone()).unwrap_or_default();
         let mut services = BTreeMap::new();
         let mut servers = BTreeMap::new();
         let pins = pins_of(manifest, folder)?;
@@ -76,7 +94,7 @@ impl Upstreams {
         let updates = updates.unwrap_or_else(|| broadcast::Sender::new(UPDATES_MAX));
         for upstream in &manifest.upstream {
             let name = &upstream.name;
-            let same = before.filter(|it| it.manifest.upstream(name) == Some(upstream));
+            let same = same(upstream);
             match upstream.kind {
                 UpstreamKind::Http => {
                     let service = match same.and_then(|it| it.services.get(name)) {
@@ -89,7 +107,7 @@ impl Upstreams {
                     let pin = || pins.upstreams.get(name).cloned();
                     let server = match same.and_then(|it| it.servers.get(name)) {
                         Some(server) => server.clone(),
-                        None => Server::prepare(upstream, folder, pin())?,
+                        None => register(&all, Server::prepare(upstream, folder, pin())?),
                     };
                     server.tell(changes.clone(), updates.clone());
                     servers.insert(name.clone(), server);
@@ -105,6 +123,7 @@ impl Upstreams {
             changes,
             updates,
             witness: before.map(|it| it.witness.clone()).unwrap_or_default(),
+            all,
         })
     }
 
@@ -170,9 +189,22 @@ impl Upstreams {
         following
     }
 
-    /// Closes the connections of every MCP server; no child is left when it returns.
+    /// Closes the MCP servers of an earlier set that this one has not taken over, each as soon as its running calls have ended. Further
+    /// calls to such a server fail before anything is sent.
+    pub fn retire(&self, before: &Self) {
+        for old in before.servers.values() {
+            let is_kept = |own: &Arc<Server>| Arc::ptr_eq(own, old);
+            if !self.server(old.name()).is_some_and(is_kept) {
+                let old = old.clone();
+                tokio::spawn(async move { old.retire().await });
+            }
+        }
+    }
+
+    /// Closes the connections of every MCP server, also of the sets before and after this one; no child is left when it returns.
     pub async fn close(&self) {
-        for server in self.servers.values() {
+        let all: Vec<Arc<Server>> = lock(&self.all).iter().filter_map(Weak::upgrade).collect();
+        for server in all {
             server.close().await;
         }
     }
@@ -240,6 +272,18 @@ impl Upstreams {
         tools.extend(shelf::declared(manifest, pin_of, names));
         Ok(tools)
     }
+}
+
+/// Adds a server to those that are closed together.
+fn register(all: &Mutex<Vec<Weak<Server>>>, server: Arc<Server>) -> Arc<Server> {
+    let mut all = lock(all);
+    all.retain(|own| own.strong_count() > 0);
+    all.push(Arc::downgrade(&server));
+    server
+}
+
+fn lock(all: &Mutex<Vec<Weak<Server>>>) -> MutexGuard<'_, Vec<Weak<Server>>> {
+    all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads the pins of the MCP servers. If there is no such server, no file is read.

@@ -10,7 +10,7 @@ use countersign_contract::tool::{KeyRule, Recovery};
 use countersign_contract::{Effect, Input};
 use countersign_upstream::declare::spec_of;
 use countersign_upstream::mcp::pins::Pins;
-use countersign_upstream::{Manifest, ToolEntry, Upstreams};
+use countersign_upstream::{Keep, Manifest, ToolEntry, Upstreams};
 
 fn read(text: &str) -> Manifest {
     toml::from_str(text).unwrap()
@@ -347,7 +347,7 @@ fn an_unchanged_upstream_is_kept() {
     let old = Upstreams::prepare(&before, folder).unwrap();
     let after = text.replace("https://b.", "https://c.");
     let after: Manifest = toml::from_str(&after).unwrap();
-    let new = Upstreams::prepare_after(&after, folder, Some(&old)).unwrap();
+    let new = Upstreams::prepare_after(&after, folder, Some((&old, Keep::Unchanged))).unwrap();
     let is_kept = ["a", "b"].map(|name| {
         let (old, new) = (old.service(name).unwrap(), new.service(name).unwrap());
         std::sync::Arc::ptr_eq(old, new)

@@ -1,7 +1,8 @@
 //! The cost of a call to an upstream through the gateway, beside a direct call to the same upstream: an HTTP service, and an MCP server, where
 //! other proxies are measured too. Every way is measured in turns: one round of each after the other, at 1 and at 32 connections, with and
-//! without evidence. Then the memory over many calls, and the tokens that a large catalog costs a model. `http`, `mcp`, `memory`,
-//! `memory-mcp` and `tokens` choose a part. The processors are kept awake, unless `--asleep` is said.
+//! without evidence. Then the list of tools while one MCP server of three is dead, the memory over many calls, and the tokens that a large
+//! catalog costs a model. `http`, `mcp`, `list`, `memory`, `memory-mcp` and `tokens` choose a part. The processors are kept awake, unless
+//! `--asleep` is said.
 
 use std::io::{Error, Result};
 use std::path::Path;
@@ -32,6 +33,16 @@ const EVIDENCE: [(&str, &str); 3] = [
     ("required", "evidence required"),
 ];
 
+/// The same for a client that speaks the era of the other proxies, which know no newer one.
+const EVIDENCE_OLDER: [(&str, &str); 3] = [
+    ("off", "evidence off, older era"),
+    ("recorded", "evidence recorded, older era"),
+    ("required", "evidence required, older era"),
+];
+
+/// Most that a list of tools may take while one server of three is dead, in microseconds: 99 of 100.
+const LIST_MAX: f64 = 200_000.0;
+
 /// Amount of measuring.
 #[derive(Clone, Copy)]
 struct Effort {
@@ -59,7 +70,7 @@ fn main() {
         requests,
         calls: number("--calls").unwrap_or(calls),
     };
-    let parts = ["http", "mcp", "memory", "memory-mcp", "tokens"];
+    let parts = ["http", "mcp", "list", "memory", "memory-mcp", "tokens"];
     let is_all = !parts.iter().any(|part| has(part));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -75,6 +86,9 @@ fn main() {
         }
         if is_all || has("mcp") {
             over_mcp(&programs, effort).await.expect("over MCP");
+        }
+        if is_all || has("list") {
+            list(&programs, effort).await.expect("lists");
         }
         if is_all || has("memory") {
             memory_http(&programs, effort).await.expect("memory");
@@ -128,7 +142,7 @@ async fn over_http(programs: &Programs, effort: Effort) -> Result<()> {
         behind: Vec::new(),
         talk: plain("echo"),
     }];
-    ways.extend(ours(&gateways, &service, &plain("svc.echo")));
+    ways.extend(ours(&gateways, EVIDENCE, &service, &plain("svc.echo")));
     let [alone, _] = compare("an HTTP service", &ways, "shipped", effort).await?;
     println("target\tmeasured\ttarget\t");
     for (evidence, name) in EVIDENCE {
@@ -152,8 +166,13 @@ async fn over_http(programs: &Programs, effort: Effort) -> Result<()> {
     Ok(())
 }
 
-fn ours<'s>(gateways: &'s [(Server, TempDir)], upstream: &'s Server, talk: &Talk) -> Vec<Way<'s>> {
-    let named = gateways.iter().zip(EVIDENCE);
+fn ours<'s>(
+    gateways: &'s [(Server, TempDir)],
+    names: [(&str, &'static str); 3],
+    upstream: &'s Server,
+    talk: &Talk,
+) -> Vec<Way<'s>> {
+    let named = gateways.iter().zip(names);
     let way = |((gateway, _), (_, name)): (&'s (Server, TempDir), (_, &'static str))| Way {
         name,
         front: gateway,
@@ -176,7 +195,10 @@ async fn over_mcp(programs: &Programs, effort: Effort) -> Result<()> {
         behind: Vec::new(),
         talk: mcp::alone("memory_search"),
     }];
-    ways.extend(ours(&gateways, &server, &mcp::alone("svc_memory_search")));
+    let tool = "svc_memory_search";
+    ways.extend(ours(&gateways, EVIDENCE, &server, &mcp::alone(tool)));
+    let older = mcp::in_session("/mcp", tool);
+    ways.extend(ours(&gateways, EVIDENCE_OLDER, &server, &older));
     let peers = [
         // That proxy serves at the root.
         (PEERS[0], &mcp_proxy, "/", "svc/memory_search"),
@@ -192,7 +214,8 @@ async fn over_mcp(programs: &Programs, effort: Effort) -> Result<()> {
     }
     let [_, many] = compare("an MCP server", &ways, "buy agent state", effort).await?;
     println("target\tmeasured\ttarget\t");
-    let kept = EVIDENCE.iter().filter(|(evidence, _)| *evidence != "off");
+    let all = EVIDENCE.iter().chain(&EVIDENCE_OLDER);
+    let kept = all.filter(|(evidence, _)| *evidence != "off");
     for (_, name) in kept {
         for peer in PEERS {
             let [quotient, low, high] =
@@ -204,6 +227,61 @@ async fn over_mcp(programs: &Programs, effort: Effort) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The list of tools while one server of three takes connections and says nothing: its tools stay in the list, which does not wait for it.
+async fn list(programs: &Programs, effort: Effort) -> Result<()> {
+    let server = programs.bare_mcp().await?;
+    let alive = format!("http://{}/mcp", server.address);
+    let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let dead = format!("http://{}/mcp", silent.local_addr()?);
+    let folder = tempfile::tempdir()?;
+    // What the last server lists while it works is known to the next start.
+    drop(listing(programs, folder.path(), [&alive, &alive, &alive]).await?);
+    let front = listing(programs, folder.path(), [&alive, &alive, &dead]).await?;
+    let ways = [Way {
+        name: "tools/list",
+        front: &front,
+        behind: Vec::new(),
+        talk: mcp::list(),
+    }];
+    println("one MCP server of three is dead\tmeasured\ttarget\t");
+    for connections in [1, 32] {
+        let measured = in_turns(&ways, connections, effort.rounds, effort.requests).await?;
+        let rounds = measured.iter().flatten();
+        let [p50, ..] = spread(rounds.clone().map(|it| it.p50));
+        let [p99, _, most] = spread(rounds.map(|it| it.p99));
+        let what = format!("tools/list, connections: {connections}, p50 and p99");
+        let figures = format!("{p50:.0} µs, {p99:.0} µs (at most {most:.0} µs)");
+        let target = format!("p99 < {:.0} ms", LIST_MAX / 1e3);
+        println(&target::row(&what, &figures, &target, most < LIST_MAX));
+    }
+    println(&format!("load of the machine\t{}", machine_load()));
+    Ok(())
+}
+
+/// `countersign serve` over three MCP servers at these URLs, with the tools of all three in its list.
+async fn listing(programs: &Programs, folder: &Path, urls: [&str; 3]) -> Result<Server> {
+    let names = ["one", "two", "three"];
+    let entries = names.iter().zip(urls).map(|(name, url)| {
+        format!(
+            "[[upstream]]\nname = \"{name}\"\nkind = \"mcp\"\nurl = \"{url}\"\nallow_private = [\"loopback\"]\n\
+             trust = \"first_use\"\n"
+        )
+    });
+    let entries: Vec<String> = entries.collect();
+    let front = programs.configured(folder, None, &entries.concat()).await?;
+    let mut answer = String::new();
+    // A server that is seen for the first time is listed a moment after the start.
+    for _ in 0..100 {
+        answer = told(front.address, &mcp::list()).await?;
+        let is_listed = |name: &&str| answer.contains(&format!("{name}_memory_search"));
+        if names.iter().all(is_listed) {
+            return Ok(front);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Err(Error::other(format!("tools are missing in {answer}")))
 }
 
 /// The proxies that the gateway is compared with.

@@ -12,12 +12,12 @@ use countersign::contract::ToolName;
 use countersign_config::document::key_below;
 use countersign_config::{Config, Loaded, Mistake, Mistakes};
 use countersign_gateway::offer::Own;
-use countersign_upstream::Upstreams;
 use countersign_upstream::declare::Undeclared;
 use countersign_upstream::http::{ServiceError, ToolFault};
 use countersign_upstream::manifest::{Manifest, ToolEntry};
 use countersign_upstream::mcp::pins::Pins;
 use countersign_upstream::overridden::overridden;
+use countersign_upstream::{Keep, Upstreams};
 
 use crate::config::parts::binder_limits;
 
@@ -37,8 +37,11 @@ pub(crate) fn declared(loaded: &Loaded) -> Result<Vec<Arc<dyn DynTool>>, Mistake
     Ok(tools)
 }
 
-/// The tools, to be called. An upstream that is as in the configuration before keeps its connections.
-pub(crate) fn ready(loaded: &Loaded, before: Option<&Upstreams>) -> Result<Assembled, Mistakes> {
+/// The tools, to be called. Of the upstreams before, the new ones keep this.
+pub(crate) fn ready(
+    loaded: &Loaded,
+    before: Option<(&Upstreams, Keep)>,
+) -> Result<Assembled, Mistakes> {
     let manifest = loaded.config().manifest();
     let mut tools = of_program(loaded, &manifest)?;
     let missing = missing_secrets(loaded);

@@ -1,7 +1,7 @@
 //! MCP servers behind the gateway, by command: `import mcp`, `upstreams`, `lint`, `wrap`.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -434,4 +434,57 @@ fn a_server_at_an_address_is_imported() {
     let arguments = r#"{"text": "hi"}"#;
     let called = own.ok(&["call", "far.plain_say", "--args", arguments]);
     assert!(called.out.contains("hi"), "{called:?}");
+}
+
+/// What a user says about a wrapped server stays at the next start, with other options too; a tool that only reads can be named on the command line.
+/// The same relative command in another folder is another server.
+#[test]
+fn a_wrapped_server_keeps_the_settings_of_its_user() {
+    let own = Installation::new();
+    let server = super::installation::server();
+    for folder in ["one", "two"] {
+        std::fs::create_dir(own.path(folder)).unwrap();
+        std::fs::copy(&server, own.path(folder).join("server.py")).unwrap();
+    }
+    let wrap = |folder: &str, options: &[&str]| {
+        let words = [
+            &["wrap", "--name", "plain"],
+            options,
+            &["--", "python3", "-S", "server.py", "."],
+        ]
+        .concat();
+        let mut command = own.command(&words);
+        let output = command
+            .current_dir(own.path(folder))
+            .stdin(Stdio::null())
+            .output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    let folders = || {
+        let made = std::fs::read_dir(own.path("data/wrap")).unwrap();
+        let made = made.map(|folder| folder.unwrap().path());
+        made.collect::<std::collections::BTreeSet<_>>()
+    };
+    wrap("one", &[]);
+    let first = folders().into_iter().next().unwrap();
+    let config = first.join("countersign.toml");
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    text.push_str("[[tool]]\nname = 'plain.say'\neffect = 'read'\n");
+    std::fs::write(&config, &text).unwrap();
+
+    wrap("one", &["--read", "who"]);
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), text);
+    let config = config.to_str().unwrap();
+    let linted = own.ok(&["--config", config, "lint"]);
+    let unconfirmed = "the effect of 5 tools is not confirmed, so each call counts as a write: \
+                       plain.echo, plain.fail, plain.order, plain.slow, plain.steps";
+    assert!(linted.out.contains(unconfirmed), "{linted:?}");
+
+    wrap("two", &[]);
+    assert_eq!(folders().len(), 2, "{:?}", folders());
+    let locks = folders()
+        .into_iter()
+        .map(|folder| folder.join("countersign.lock.json"));
+    assert!(locks.into_iter().all(|lock| lock.exists()));
 }

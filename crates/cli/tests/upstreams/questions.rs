@@ -103,3 +103,49 @@ fn a_question_that_is_answered_too_late_has_timed_out() {
     let again = result_of(&ask(&served, "Your name?", None, None));
     assert_eq!(code(&again), "CONFLICT", "{again}");
 }
+
+/// An address that the user of a server of an older era has to visit first reaches a client of 2026-07-28 as a question, and the call is made when the
+/// client comes back.
+#[test]
+fn an_address_is_visited_before_the_call() {
+    let own = Installation::new();
+    let mut words = own.server_words();
+    words.push("--offers".to_owned());
+    let text = format!(
+        "[[upstream]]\nname = 'plain'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {}\n",
+        json!(words)
+    );
+    std::fs::write(own.path("countersign.toml"), text).unwrap();
+    let served = own.serve();
+    // The watchdog ends a wait that does not end.
+    while !served
+        .ask("GET", "/v1/tools", &[], "")
+        .contains("plain.visit")
+    {
+        std::thread::yield_now();
+    }
+    let visit = |more: Value| {
+        let mut params = json!({
+            "_meta": {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}}},
+            "name": "plain_visit", "arguments": {},
+        });
+        params
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let (headers, body) = message(NEW, "tools/call", &params);
+        result_of(&served.ask("POST", "/mcp", &headers, &body))
+    };
+    let asked = visit(json!({}));
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let request = &asked["inputRequests"]["grant-1"];
+    assert_eq!(request["params"]["mode"], "url", "{asked}");
+    assert_eq!(
+        request["params"]["url"], "https://example.com/grant",
+        "{asked}"
+    );
+    std::fs::write(own.path("world/visited"), "").unwrap();
+    let answers = json!({"grant-1": {"action": "accept"}});
+    let done = visit(json!({"requestState": asked["requestState"], "inputResponses": answers}));
+    assert_eq!(done["content"][0]["text"], "welcome", "{done}");
+}

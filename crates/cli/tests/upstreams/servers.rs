@@ -365,3 +365,110 @@ fn a_client_is_given_no_untrue_structured_content() {
         }
     }
 }
+
+/// The answer of the tool that says who it is.
+fn who(served: &Served) -> Value {
+    // The watchdog ends a wait that does not end.
+    loop {
+        let (_, reply) = served.post("/v1/tools/plain.who", "", r#"{"arguments": {}}"#);
+        if reply["ok"] == true {
+            return reply["data"].clone();
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// A21: a child ends with the entry that it was started for, while the gateway runs: a changed credential is for another child, and a server that is
+/// removed has none.
+#[test]
+fn a_child_ends_with_its_entry() {
+    let own = Installation::new();
+    let tokens = [("old", "hunter2"), ("new", "hunter3")];
+    for (name, token) in tokens {
+        std::fs::write(own.path(name), token).unwrap();
+    }
+    let write = |text: &str| std::fs::write(own.path("countersign.toml"), text).unwrap();
+    let entry = |token: &str| {
+        format!(
+            "[[upstream]]\nname = 'plain'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {}\nenv.TOKEN = 'file:{token}'\n\
+             [[tool]]\nname = 'plain.who'\neffect = 'read'\n",
+            json!(own.server_words())
+        )
+    };
+    write(&entry("old"));
+    let served = own.serve();
+    let first = who(&served)["pid"].to_string();
+    let started = || std::fs::read_to_string(own.path("world/started")).unwrap_or_default();
+    let old = started();
+    assert!(old.lines().any(|pid| pid == first), "{old}");
+
+    write(&entry("new"));
+    while old.lines().any(is_alive) {
+        std::thread::yield_now();
+    }
+    let second = who(&served)["pid"].to_string();
+    assert_ne!(second, first);
+    let environ = std::fs::read_to_string(format!("/proc/{second}/environ")).unwrap();
+    assert!(environ.contains("TOKEN=hunter3"), "{environ}");
+
+    write("");
+    while started().lines().any(is_alive) {
+        std::thread::yield_now();
+    }
+    // What was started after a reload ends with the gateway.
+    write(&entry("new"));
+    let last = who(&served)["pid"].to_string();
+    let gateway = served.process.id().to_string();
+    let stopped = Command::new("kill").arg(gateway).status();
+    assert!(stopped.unwrap().success());
+    while is_alive(&last) {
+        std::thread::yield_now();
+    }
+}
+
+/// Images and links beside a structured answer reach a client as blocks of their own, and the structured answer is as the server gave it. Where
+/// the answer is cut to a size, an image is whole or left out.
+#[test]
+fn blocks_beside_a_structured_answer_reach_the_client() {
+    for (rule, has_image) in [("", true), ("[results]\nbytes_max = 256\n", false)] {
+        let own = Installation::new();
+        let output =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let any = json!({"type": "object", "additionalProperties": true});
+        let tool = json!({"name": "mixed", "inputSchema": any, "outputSchema": output});
+        std::fs::write(own.path("world/tools"), tool.to_string()).unwrap();
+        let command = json!(own.server_words());
+        let text = format!(
+            "{rule}[[upstream]]\nname = 'plain'\nkind = 'mcp'\ntrust = 'first_use'\ncommand = {command}\n\
+             [[tool]]\nname = 'plain.mixed'\neffect = 'read'\n"
+        );
+        std::fs::write(own.path("countersign.toml"), text).unwrap();
+        let served = own.serve();
+        let listed = || served.ask("GET", "/v1/tools", &[], "");
+        // The watchdog ends a wait that does not end.
+        while !listed().contains("plain.mixed") {
+            std::thread::yield_now();
+        }
+        for era in [NEW, OLD] {
+            let params = json!({"name": "plain_mixed", "arguments": {"size": 400}});
+            let (headers, body) = message(era, "tools/call", &params);
+            let result = result_of(&served.ask("POST", "/mcp", &headers, &body));
+            let structured = &result["structuredContent"];
+            assert_eq!(structured["n"], 1, "{era}: {result}");
+            let members = structured.as_object().unwrap().keys();
+            let is_ours = |name: &&String| name.starts_with("dev.countersign/content");
+            assert_eq!(members.filter(is_ours).count(), 0, "{era}: {result}");
+            let blocks = result["content"].as_array().unwrap().iter();
+            let image = blocks.clone().find(|block| block["type"] == "image");
+            assert_eq!(image.is_some(), has_image, "{era}: {result}");
+            if let Some(image) = image {
+                assert_eq!(image["data"].as_str().unwrap().len(), 400);
+                let mut links = blocks.filter(|block| block["type"] == "resource_link");
+                assert!(links.any(|link| link["uri"] == "upstream://plain/notes://today"));
+            } else {
+                let note = result["content"].to_string();
+                assert!(note.contains("fetch_rest"), "{era}: {result}");
+            }
+        }
+    }
+}

@@ -7,6 +7,7 @@ use countersign::cancel::Cancellation;
 use countersign::contract::{Language, ReplyEnvelope, Warning};
 use countersign::dialogue::{Answers, Dialogue, Left};
 use countersign::observe::{Origin, Surface};
+use countersign::offer::BLOCKS;
 use countersign::progress::{self, Progress};
 use countersign::{BoxFuture, Principal, ToolCall};
 use rmcp::model::{
@@ -267,6 +268,13 @@ impl Handler {
             let promised = promised.as_ref();
             promised.is_none_or(|prepared| prepared.as_ref().is_some_and(accepts))
         };
+        let language = Language::of(sent.said.envelope.locale.as_deref());
+        // Its parts are cut from the whole answer, with the blocks beside it.
+        let mut short = gateway.shortened(&sent.offer, &sent.name, &reply, language);
+        let mut beside = take_beside(&mut reply);
+        if let Some(short) = &mut short {
+            beside = take_beside(short);
+        }
         let is_structured = keeps(&reply);
         if !is_structured {
             let tool = entry.name();
@@ -277,23 +285,26 @@ impl Handler {
             structured: is_structured,
             whole,
         };
-        let language = Language::of(sent.said.envelope.locale.as_deref());
-        let short = gateway.shortened(&sent.offer, &sent.name, &reply, language);
-        let Some(short) = short else {
+        let written = |reply: ReplyEnvelope, beside: Vec<ContentBlock>, is_cut: bool| {
             let reply = gateway.for_model(reply);
-            let blocks = blocks_of(&reply).filter(|_| !is_promised);
+            let blocks = blocks_of(&reply, is_cut).filter(|_| !is_promised);
             let mut result = carriage::result(reply, &wants)?;
+            let text = 0..result.content.len().min(1);
             if let Some(blocks) = blocks {
                 // What a client can show itself is not shown as JSON.
                 result.structured_content = None;
-                let text = 0..result.content.len().min(1);
                 result.content.splice(text, blocks);
+            } else {
+                result.content.splice(text.end..text.end, beside);
             }
-            return Ok(result);
+            Ok::<_, ErrorData>(result)
+        };
+        let Some(short) = short else {
+            return written(reply, beside, false);
         };
         // Clients check the data against the declared form: where the cut breaks it, only the text is cut.
         let is_kept = !is_structured || keeps(&short);
-        let mut result = carriage::result(gateway.for_model(short), &wants)?;
+        let mut result = written(short, beside, true)?;
         if !is_kept {
             let uncut = carriage::result(gateway.for_model(reply), &wants)?;
             result.structured_content = uncut.structured_content;
@@ -392,11 +403,21 @@ fn lost() -> ErrorData {
     ErrorData::internal_error("the server is stopping; ask for the call by its key", None)
 }
 
-/// The blocks of an answer that is nothing but content of the protocol: the member `content`, and no other.
-fn blocks_of(reply: &ReplyEnvelope) -> Option<Vec<ContentBlock>> {
+/// Takes the blocks beside a structured answer out of its data.
+fn take_beside(reply: &mut ReplyEnvelope) -> Vec<ContentBlock> {
+    let members = reply.data.as_object_mut();
+    let blocks = members.and_then(|members| members.remove(BLOCKS));
+    let blocks = blocks.iter().filter_map(Value::as_array).flatten();
+    // One that was cut is none of the protocol any more.
+    let blocks = blocks.filter_map(|block| serde_json::from_value(block.clone()).ok());
+    blocks.collect()
+}
+
+/// The blocks of an answer that is nothing but content of the protocol: the member `content`, and no other. Of a cut answer none may be left.
+fn blocks_of(reply: &ReplyEnvelope, is_cut: bool) -> Option<Vec<ContentBlock>> {
     let members = reply.data.as_object().filter(|_| reply.ok)?;
     let content = members.get("content")?.as_array()?;
-    if members.len() > 1 || content.is_empty() {
+    if members.len() > 1 || (content.is_empty() && !is_cut) {
         return None;
     }
     let blocks = content

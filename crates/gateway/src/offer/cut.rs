@@ -3,6 +3,8 @@
 //! A cut answer is JSON of the same shape: lists and objects lose members at their end, texts lose characters at theirs. The places that
 //! lost something are numbered, and [`part`] gives what is missing there, piece by piece. Both are functions of the answer and the size
 //! alone, so a part can be computed from the record of the call at any time, and nothing is kept for it.
+//!
+//! Nothing is cut inside of an image or another block of MCP that a client decodes: a list loses it whole.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -262,7 +264,7 @@ fn largest(value: &Value) -> String {
                 else {
                     return path;
                 };
-                let Some(child) = items.get(place).filter(|it| is_worth(it)) else {
+                let Some(child) = items.get(place).filter(|it| can_be_cut(it)) else {
                     return path;
                 };
                 if size * 2 <= size_of(at) {
@@ -279,7 +281,7 @@ fn largest(value: &Value) -> String {
                 else {
                     return path;
                 };
-                let Some((name, child)) = named.get(place).filter(|(_, it)| is_worth(it)) else {
+                let Some((name, child)) = named.get(place).filter(|(_, it)| can_be_cut(it)) else {
                     return path;
                 };
                 if size * 8 <= size_of(at) {
@@ -292,6 +294,20 @@ fn largest(value: &Value) -> String {
         path.push('/');
         path.push_str(&step);
         at = child;
+    }
+}
+
+fn can_be_cut(value: &Value) -> bool {
+    is_worth(value) && !is_encoded_block(value)
+}
+
+/// True for a block of MCP whose content is base64, or a document by itself.
+fn is_encoded_block(value: &Value) -> bool {
+    let has = |name: &str, is_right: fn(&Value) -> bool| value.get(name).is_some_and(is_right);
+    match value.get("type").and_then(Value::as_str) {
+        Some("image" | "audio") => has("data", Value::is_string),
+        Some("resource") => has("resource", Value::is_object),
+        Some(_) | None => false,
     }
 }
 

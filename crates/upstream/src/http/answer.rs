@@ -179,6 +179,11 @@ impl Reader {
         Ok(reply)
     }
 
+    /// True if the entry asks for a part of the answer.
+    pub(crate) fn projects(&self) -> bool {
+        self.pointer.is_some() || self.filter.is_some()
+    }
+
     /// The format that is declared.
     pub(crate) fn format(&self) -> ResponseFormat {
         self.format

@@ -9,7 +9,7 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 
 use super::send::{Answer, AnswerBody};
-use crate::manifest::{ErrorRule, ResponseEntry, Secret, Statuses, ToolEntry};
+use crate::manifest::{ErrorRule, ResponseEntry, Secret, Statuses, ToolEntry, Upstream};
 use crate::scrub;
 use crate::words::Say;
 
@@ -132,6 +132,44 @@ pub(crate) fn no_token(upstream: &str) -> ToolError {
     ToolError::from(body).without_effect()
 }
 
+/// Owner of the credential that is sent to an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The gateway; an operator replaces it.
+    Gateway,
+    /// The user, who has stored it.
+    User,
+}
+
+impl Owner {
+    /// The owner of the credential of an upstream's calls.
+    pub(crate) fn of(upstream: &Upstream) -> Self {
+        if upstream.takes_user_tokens() {
+            Self::User
+        } else {
+            Self::Gateway
+        }
+    }
+}
+
+/// Builds the error for a credential that an upstream refuses, usually because it has expired: nothing was done.
+pub(crate) fn refused(upstream: &str, status: u16, owner: Owner) -> ToolError {
+    let (upstream, status) = (upstream.to_owned(), status.to_string());
+    let (code, say, hint) = match owner {
+        Owner::Gateway => {
+            let say = Say::CredentialRefused { upstream, status };
+            (ErrorCode::UpstreamError, say, Say::OperatorMends)
+        }
+        Owner::User => {
+            let say = Say::UserTokenRefused { upstream, status };
+            (ErrorCode::Unauthorized, say, Say::StoreToken)
+        }
+    };
+    let mut body = ErrorBody::new(code, say).source(FaultSource::Upstream);
+    body.details.retryable = false;
+    ToolError::from(body.hint(hint)).without_effect()
+}
+
 /// The rules of one tool about answers that are errors; prepared once.
 #[derive(Debug)]
 pub(crate) struct Faults {
@@ -140,6 +178,7 @@ pub(crate) struct Faults {
     message: Option<String>,
     /// True if the tool was written for Countersign, so that its errors have closed codes.
     is_ours: bool,
+    owner: Owner,
 }
 
 /// Most characters of a text of the upstream that is handed on.
@@ -149,7 +188,8 @@ const EXCERPT_CHARS_MAX: usize = 500;
 const LOOKED_AT_CHARS_MAX: usize = 16 * 1024;
 
 impl Faults {
-    pub(crate) fn of(entry: &ToolEntry) -> Self {
+    /// The rules of an entry, for calls with a credential of this owner.
+    pub(crate) fn of(entry: &ToolEntry, owner: Owner) -> Self {
         let ResponseEntry {
             error_code,
             error_message,
@@ -165,6 +205,7 @@ impl Faults {
             code: error_code,
             message: error_message,
             is_ours: entry.request.is_none(),
+            owner,
         }
     }
 
@@ -195,6 +236,7 @@ impl Faults {
             Some((_, rule)) => by_rule(rule, upstream, status),
             None if self.is_ours && has_our_error(&body) => our_error(&body, upstream, sent),
             None if !is_failure => return None,
+            None if matches!(status, 401 | 403 | 407) => refused(upstream, status, self.owner),
             None => by_status(upstream, status, headers),
         };
         let error = error
@@ -419,20 +461,7 @@ fn by_status(upstream: &str, status: u16, headers: &HeaderMap) -> ToolError {
     let say = || answered(upstream, status);
     let of = |code: ErrorCode| ErrorBody::new(code, say()).source(FaultSource::Upstream);
     match status {
-        401 | 403 | 407 => {
-            let name = upstream.to_owned();
-            let mut body = ErrorBody::new(
-                ErrorCode::UpstreamError,
-                Say::CredentialRefused {
-                    upstream: name,
-                    status: status.to_string(),
-                },
-            )
-            .source(FaultSource::Upstream)
-            .hint(Say::OperatorMends);
-            body.details.retryable = false;
-            ToolError::from(body).without_effect()
-        }
+        401 | 403 | 407 => refused(upstream, status, Owner::Gateway),
         404 | 410 => of(ErrorCode::NotFound).into(),
         409 | 412 | 423 => of(ErrorCode::Conflict).into(),
         429 => {

@@ -8,7 +8,7 @@ use countersign::{
 };
 
 use super::answer::{Reader, Whose};
-use super::fault::{self, Faults};
+use super::fault::{self, Faults, Owner};
 use super::identity::Purpose;
 use super::pages::Pages;
 use super::plan::Plan;
@@ -81,7 +81,7 @@ impl HttpTool {
         };
         Ok(Self {
             plan: Plan::of(entry).map_err(path)?.at(&service.entry),
-            faults: Faults::of(entry),
+            faults: Faults::of(entry, Owner::of(&service.entry)),
             reader: Reader::of(entry).map_err(filter)?,
             pages: entry.pagination.clone().map(Pages::new),
             lookup: Lookup::of(entry, &service.entry).map_err(path)?,

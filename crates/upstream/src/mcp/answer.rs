@@ -1,5 +1,6 @@
 //! From the result of a tool to the `data` of a reply.
 
+use countersign::offer::BLOCKS;
 use countersign::{Reply, ToolError};
 use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
 use http::HeaderMap;
@@ -27,13 +28,53 @@ pub(super) fn reply(
     }
     let meta = result.meta.as_ref();
     let ttl = meta.and_then(|own| own.get(&format!("{VENDOR}ttl_seconds"))?.as_u64());
+    let beside = beside(tool, &result);
     let read = value(tool, result);
     let digits = read.as_ref().map(|own| own.digits).unwrap_or_default();
     let value = read.map(|own| scrub::value(own.value, sent));
     let mut reply = tool.reader.finish(tool.whose(), value, None, chosen)?;
+    if !beside.is_empty() && !tool.reader.projects() && chosen.is_none() {
+        keep_beside(tool, &mut reply, scrub::value(Value::Array(beside), sent));
+    }
     tell_digits(tool.whose(), digits, &mut reply);
     reply.ttl_seconds = ttl.and_then(|ttl| u32::try_from(ttl).ok());
     Ok(reply)
+}
+
+/// The blocks of an answer as JSON, with the addresses that callers read resources by.
+fn blocks<'b>(tool: &McpTool, content: impl IntoIterator<Item = &'b ContentBlock>) -> Vec<Value> {
+    let block = |own: &ContentBlock| {
+        let mut block = json!(own);
+        tool.server.relink(&mut block);
+        block
+    };
+    content.into_iter().map(block).collect()
+}
+
+/// The blocks beside a structured answer that it does not repeat: everything but text.
+fn beside(tool: &McpTool, result: &CallToolResult) -> Vec<Value> {
+    if result.structured_content.is_none() {
+        return Vec::new();
+    }
+    let content = result.content.iter();
+    blocks(
+        tool,
+        content.filter(|own| !matches!(own, ContentBlock::Text(_))),
+    )
+}
+
+/// Keeps blocks beside the structured answer, which was checked without them. Only an object has room for them.
+fn keep_beside(tool: &McpTool, reply: &mut Reply, blocks: Value) {
+    match &mut reply.data {
+        Value::Object(members) if !members.contains_key(BLOCKS) => {
+            members.insert(BLOCKS.to_owned(), blocks);
+        }
+        _ => {
+            let upstream = tool.server.name().to_owned();
+            let text = Say::BlocksLeftOut { upstream }.to_string();
+            reply.remarks.push(("CONTENT_LEFT_OUT".to_owned(), text));
+        }
+    }
 }
 
 /// Returns the structured answer, or else the content of the blocks.
@@ -42,7 +83,8 @@ fn value(tool: &McpTool, result: CallToolResult) -> Result<Read, Unusable> {
         return Ok(Read::from(structured));
     }
     let Some(text) = text_of(&result.content) else {
-        return Ok(Read::from(json!({ "content": result.content })));
+        let content = blocks(tool, &result.content);
+        return Ok(Read::from(json!({ "content": content })));
     };
     match tool.reader.format() {
         ResponseFormat::Json => json_of(text.as_bytes()),
@@ -71,8 +113,11 @@ pub(super) fn text_of(content: &[ContentBlock]) -> Option<String> {
 /// so with `errors`.
 fn error(tool: &McpTool, result: &CallToolResult, sent: &[Secret]) -> ToolError {
     let upstream = tool.server.name();
-    let text = text_of(&result.content).unwrap_or_default();
-    let text = scrub::text(&text, sent);
+    let texts = result.content.iter().filter_map(|block| match block {
+        ContentBlock::Text(own) => Some(own.text.as_str()),
+        _ => None,
+    });
+    let text = scrub::text(&texts.collect::<Vec<_>>().join("\n"), sent);
     let clean = |own: &Value| scrub::value(own.clone(), sent);
     let ours = result.meta.as_ref();
     let ours = ours.and_then(|own| own.get(&format!("{VENDOR}error")));

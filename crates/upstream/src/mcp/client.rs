@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError};
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
-    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, ListRootsResult,
-    LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-    ResourceUpdatedNotificationParam,
+    CustomNotification, ElicitRequestParams, ElicitResult, ElicitationAction, Implementation,
+    ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ResourceUpdatedNotificationParam,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use rmcp::{ClientHandler, ErrorData};
@@ -41,6 +41,8 @@ pub(super) struct Client {
     pub(super) changed: Arc<Notify>,
     /// Told when a resource has changed.
     pub(super) updates: Option<Updates>,
+    /// True if the gateway lists tools over the connection.
+    pub(super) is_of_gateway: bool,
 }
 
 /// The secrets that a server knows from us. Clones share them.
@@ -71,6 +73,9 @@ pub(super) struct Updates {
     pub(super) to: broadcast::Sender<String>,
     pub(super) prefix: String,
 }
+
+/// Notification that the user has done what an address asked for.
+const VISITED: &str = "notifications/elicitation/complete";
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
@@ -131,6 +136,19 @@ impl ClientHandler for Client {
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
+    }
+
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _: NotificationContext<RoleClient>,
+    ) {
+        if notification.method == VISITED
+            && let Some(caller) = self.talks.caller()
+        {
+            let message = json!({ "method": VISITED, "params": notification.params });
+            caller.tell(scrub::value(message, &self.secrets.get()));
+        }
     }
 
     async fn create_elicitation(

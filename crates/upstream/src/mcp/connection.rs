@@ -31,6 +31,7 @@ use super::alone::Alone;
 use super::child::{Child, Lines, Program};
 use super::client::{Client, Secrets, Sinks, Updates};
 use super::definition::Definition;
+use super::fault;
 use super::server::Approved;
 use super::talk::{self, Talks};
 use super::trouble::Trouble;
@@ -52,14 +53,18 @@ pub(super) struct Connection {
     /// The way of calls that stand alone, to a server of the newest era over HTTP.
     alone: Option<Alone>,
     child: Mutex<Option<Child>>,
-    /// Calls that are on their way.
+    /// Requests that are on their way.
     calls: AtomicUsize,
+    /// True if the server has answered as one that does not speak the era of the connection.
+    is_in_doubt: AtomicBool,
     used: Mutex<Instant>,
     /// Digests of the definitions that a child has listed over this connection, by name.
     listed: Mutex<BTreeMap<String, Digest>>,
     /// Told when a resource has changed.
     pub(super) updates: Option<Updates>,
     pub(super) watches: Watches,
+    /// True if the gateway lists tools over it.
+    is_of_gateway: bool,
 }
 
 /// The caller's side of a connection.
@@ -68,6 +73,8 @@ pub(super) struct Behind {
     pub(super) abilities: Value,
     /// True if users share the connection.
     pub(super) is_shared: bool,
+    /// True if the gateway lists tools over it.
+    pub(super) is_of_gateway: bool,
     /// True if the caller's client speaks an older era, whose questions the newest one has no way for.
     pub(super) is_older: bool,
     /// Told when a list of the server has changed.
@@ -85,6 +92,7 @@ impl Behind {
             abilities: talk::declared(&self.abilities),
             changed: self.changed.clone(),
             updates: self.updates.clone(),
+            is_of_gateway: self.is_of_gateway,
         }
     }
 }
@@ -96,8 +104,8 @@ const ROUNDS_MAX: usize = 10;
 const REPORTS_MAX: usize = 64;
 
 /// Most pages of a list, and most tools.
-const PAGES_MAX: usize = 100;
-const TOOLS_MAX: usize = 2_000;
+const PAGES_MAX: usize = 500;
+const TOOLS_MAX: usize = 10_000;
 
 /// Most bytes of everything that a server lists of one kind, as JSON. Each page is bounded by `response_bytes_max` alone.
 pub(super) const LISTED_BYTES_MAX: usize = 32 << 20;
@@ -226,8 +234,10 @@ impl Connection {
             alone: None,
             child: Mutex::new(child),
             calls: AtomicUsize::new(0),
+            is_in_doubt: AtomicBool::new(false),
             used: Mutex::new(Instant::now()),
             listed: Mutex::default(),
+            is_of_gateway: client.is_of_gateway,
         }
     }
 
@@ -243,6 +253,21 @@ impl Connection {
     pub(super) fn is_of_newest_era(&self) -> bool {
         let info = self.peer.peer_info();
         info.is_some_and(|own| !own.protocol_version.has_initialize())
+    }
+
+    /// Notes an answer of a server that may speak an older era by now. A child cannot become another program.
+    pub(super) fn doubt(&self, trouble: &Trouble) {
+        if self.wire.is_some() && self.is_of_newest_era() && trouble.doubts_the_era() {
+            self.is_in_doubt.store(true, Ordering::Release);
+        }
+    }
+
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt.load(Ordering::Acquire)
+    }
+
+    pub(super) fn end_doubt(&self) {
+        self.is_in_doubt.store(false, Ordering::Release);
     }
 
     /// The HTTP client, for a connection that has one.
@@ -315,6 +340,23 @@ impl Connection {
         (self.calls.load(Ordering::Acquire) == 0).then(|| used.elapsed())
     }
 
+    /// True if the server tells something over the connection while no request is on its way: that a list or a resource has changed.
+    pub(super) fn is_needed(&self) -> bool {
+        self.is_of_gateway && self.announces() || self.watches.is_any()
+    }
+
+    /// True if the server announces changes of its lists.
+    fn announces(&self) -> bool {
+        let info = self.peer.peer_info();
+        info.is_some_and(|info| {
+            let own = &info.capabilities;
+            let tools = own.tools.as_ref().and_then(|it| it.list_changed);
+            let prompts = own.prompts.as_ref().and_then(|it| it.list_changed);
+            let resources = own.resources.as_ref().and_then(|it| it.list_changed);
+            [tools, prompts, resources].contains(&Some(true))
+        })
+    }
+
     /// Closes the connection, and waits until its child has ended.
     pub(super) async fn close(&self) {
         let running = self
@@ -338,6 +380,11 @@ impl Connection {
     /// Every tool of the server.
     pub(super) async fn list(&self) -> Result<Vec<Definition>, Trouble> {
         let _use = self.in_use();
+        let listed = self.tools().await;
+        listed.inspect_err(|trouble| self.doubt(trouble))
+    }
+
+    async fn tools(&self) -> Result<Vec<Definition>, Trouble> {
         let mut tools = Vec::new();
         let mut cursor = None;
         let (mut pages, mut bytes) = (0, 0);
@@ -382,7 +429,7 @@ impl Connection {
         let tools = own.tools.as_ref().and_then(|it| it.list_changed) == Some(true);
         let prompts = own.prompts.as_ref().and_then(|it| it.list_changed) == Some(true);
         let resources = own.resources.as_ref().and_then(|it| it.list_changed) == Some(true);
-        if !(tools || prompts || resources) || info.protocol_version.has_initialize() {
+        if !self.announces() || info.protocol_version.has_initialize() {
             return None;
         }
         let mut filter = SubscriptionFilter::builder();
@@ -421,6 +468,9 @@ impl Connection {
             .filter(|_| !approved.travels_in_headers && Alone::suffices(ctx, dialogue.as_deref()));
         let rounds = self.rounds(ctx, params, meta, (alone, dialogue.as_deref()));
         let answer = timeout(limit, rounds).await.unwrap_or(Err(Trouble::Late));
+        if let Err(trouble) = &answer {
+            self.doubt(trouble);
+        }
         match answer {
             Err(Trouble::Lost(_)) if self.line.1.load(Ordering::Acquire) => {
                 Err(Trouble::TooLarge(self.line.0))
@@ -450,7 +500,8 @@ impl Connection {
     ) -> Result<CallToolResult, Trouble> {
         let mut answers = dialogue.and_then(|own| own.answers().cloned());
         for _ in 0..ROUNDS_MAX {
-            if let Some(Answers { responses, state }) = answers.take() {
+            let given = answers.take().filter(|_| self.is_of_newest_era());
+            if let Some(Answers { responses, state }) = given {
                 params.input_responses = Some(responses);
                 params.request_state = state;
             }
@@ -505,7 +556,7 @@ impl Connection {
         call.answer(ctx, &mut reported).await
     }
 
-    fn in_use(&self) -> InUse<'_> {
+    pub(super) fn in_use(&self) -> InUse<'_> {
         self.calls.fetch_add(1, Ordering::AcqRel);
         InUse(self)
     }
@@ -537,16 +588,26 @@ const CLOSE: Duration = Duration::from_secs(2);
 const ABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// Leaves an error that only the client can mend: it lacks an ability that the server needs.
+/// Leaves an error that only the client can mend: it lacks an ability that the server needs, or its user has to visit an address first.
 pub(super) fn leave_refusal(error: &ServiceError, dialogue: &Dialogue, secrets: &[Secret]) {
-    if let ServiceError::McpError(error) = error
-        && error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
-        && !dialogue.is_live()
-    {
-        dialogue.leave(Left::Refusal {
-            code: error.code.0,
-            message: scrub::text(&error.message, secrets),
-            data: error.data.clone().map(|own| scrub::value(own, secrets)),
+    let ServiceError::McpError(error) = error else {
+        return;
+    };
+    let data = error.data.clone().map(|own| scrub::value(own, secrets));
+    let refusal = |data| Left::Refusal {
+        code: error.code.0,
+        message: scrub::text(&error.message, secrets),
+        data,
+    };
+    if error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY && !dialogue.is_live() {
+        dialogue.leave(refusal(data));
+    } else if error.code.0 == fault::ASKS_BY_URL && talk::opens_urls(dialogue) {
+        let asked = talk::addresses(data.as_ref());
+        // The newest era has no such error: the address is a question of its own.
+        dialogue.leave(if dialogue.is_live() || asked.requests.is_empty() {
+            refusal(data)
+        } else {
+            Left::Questions(asked)
         });
     }
 }
@@ -570,7 +631,7 @@ impl Changes {
 }
 
 /// Counts a use of a connection.
-struct InUse<'c>(&'c Connection);
+pub(super) struct InUse<'c>(&'c Connection);
 
 impl Drop for InUse<'_> {
     fn drop(&mut self) {

@@ -1,9 +1,11 @@
 //! A call on its way: one attempt after the other, within the deadline and the breaker.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use countersign::{CallContext, ToolError};
 use rmcp::model::{CallToolResult, JsonObject};
+use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use super::fault;
@@ -13,6 +15,8 @@ use super::trouble::Trouble;
 use crate::http::auth::Credentials;
 use crate::http::backoff;
 use crate::http::breaker::Pass;
+use crate::http::fault::Owner;
+use crate::manifest::Secret;
 
 /// A call, with its parameters.
 pub(super) struct Sending<'s> {
@@ -42,7 +46,7 @@ impl Server {
             Ok(result) => Ok(result),
             // What a later attempt met does not undo what an earlier one may have done.
             Err(error) => Err(match doubt {
-                Some(earlier) => fault::told(&earlier, self.name(), &sent.secrets),
+                Some(earlier) => self.told(&earlier, &sent.secrets),
                 None => error,
             }),
         }
@@ -56,14 +60,20 @@ impl Server {
         doubt: &mut Option<Trouble>,
     ) -> Result<CallToolResult, ToolError> {
         let ctx = sending.ctx;
-        let slot = timeout(ctx.remaining().min(TIMER_MAX), self.slots.acquire()).await;
-        let _slot = slot.map_err(|_| fault::told(&Trouble::Full, self.name(), &[]))?;
+        let _slot = self
+            .slot(ctx)
+            .await
+            .map_err(|trouble| self.told(&trouble, &[]))?;
         let mut attempt = 1;
         let mut renewed = false;
+        let mut is_of_newest_era = false;
         loop {
             let pass = self.breaker.pass(self.now());
-            let pass = pass.map_err(|wait| fault::told(&Trouble::Open(wait), self.name(), &[]))?;
-            let trouble = match self.attempt(sending, sent, pass).await {
+            let pass = pass.map_err(|wait| self.told(&Trouble::Open(wait), &[]))?;
+            let trouble = match self
+                .attempt(sending, sent, &mut is_of_newest_era, pass)
+                .await
+            {
                 Ok(result) => return Ok(result),
                 Err(NoConnection::Told(error)) => return Err(error),
                 Err(NoConnection::Trouble(trouble)) => trouble,
@@ -74,11 +84,15 @@ impl Server {
                 renewed = true;
                 continue;
             }
+            // A server that speaks another era since the connection was opened has not looked at the call.
+            if is_of_newest_era && trouble.doubts_the_era() && self.has_older_era(ctx).await {
+                continue;
+            }
             let may_repeat = trouble.was_not_carried_out() || sending.is_repeatable;
             let wait = backoff::wait(&self.entry.retries, attempt, &ctx.new_id(""));
             let has_time = attempt < self.entry.retries.attempts_max && wait < ctx.remaining();
             if !(may_repeat && trouble.is_transport() && has_time) {
-                return Err(fault::told(&trouble, self.name(), &sent.secrets));
+                return Err(self.told(&trouble, &sent.secrets));
             }
             if sending.is_write && !trouble.was_not_carried_out() {
                 doubt.get_or_insert(trouble);
@@ -88,11 +102,33 @@ impl Server {
         }
     }
 
-    /// Makes one attempt, and reports its outcome to the breaker.
+    /// Waits for a slot. A server that the configuration has no more gives none.
+    async fn slot(&self, ctx: &CallContext) -> Result<SemaphorePermit<'_>, Trouble> {
+        let gone = || Trouble::NoConnection("the configuration has changed".to_owned());
+        if self.is_retired.load(Ordering::Acquire) {
+            return Err(gone());
+        }
+        let slot = timeout(ctx.remaining().min(TIMER_MAX), self.slots.acquire()).await;
+        slot.map_err(|_| Trouble::Full)?.map_err(|_| gone())
+    }
+
+    /// True if the server, asked anew, speaks an older era than the newest. The next attempt then goes over a connection of that era.
+    async fn has_older_era(&self, ctx: &CallContext) -> bool {
+        let open = timeout(ctx.remaining().min(TIMER_MAX), self.connection(ctx)).await;
+        matches!(open, Ok(Ok((connection, _))) if !connection.is_of_newest_era())
+    }
+
+    /// Builds the error that the caller gets.
+    pub(super) fn told(&self, trouble: &Trouble, sent: &[Secret]) -> ToolError {
+        fault::told(trouble, self.name(), Owner::of(&self.entry), sent)
+    }
+
+    /// Makes one attempt, and reports its outcome to the breaker. `is_of_newest_era` becomes the era of its connection.
     async fn attempt(
         &self,
         sending: &Sending<'_>,
         sent: &mut Credentials,
+        is_of_newest_era: &mut bool,
         pass: Pass,
     ) -> Result<CallToolResult, NoConnection> {
         let guard = Settle {
@@ -107,6 +143,7 @@ impl Server {
             let opened = open.unwrap_or(Err(NoConnection::Trouble(Trouble::Full)))?;
             let connection;
             (connection, *sent) = opened;
+            *is_of_newest_era = connection.is_of_newest_era();
             let approved = sending.approved;
             let tool = &approved.definition.name;
             if connection.has_other(tool, &approved.digest).await? {

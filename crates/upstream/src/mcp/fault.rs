@@ -6,12 +6,12 @@ use countersign::ToolError;
 use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
 
 use super::trouble::Trouble;
-use crate::http::fault::excerpt;
+use crate::http::fault::{Owner, excerpt, refused};
 use crate::manifest::Secret;
 use crate::words::Say;
 
 /// Builds the error that the caller gets. It does not quote credentials that were sent.
-pub(super) fn told(trouble: &Trouble, upstream: &str, sent: &[Secret]) -> ToolError {
+pub(super) fn told(trouble: &Trouble, upstream: &str, owner: Owner, sent: &[Secret]) -> ToolError {
     let name = || upstream.to_owned();
     let body = |code: ErrorCode, say: Say| {
         let body = ErrorBody::new(code, say).source(FaultSource::Upstream);
@@ -42,9 +42,7 @@ pub(super) fn told(trouble: &Trouble, upstream: &str, sent: &[Secret]) -> ToolEr
             body.hint(Say::SameLater).into()
         }
         Trouble::Credential(status) => {
-            let (upstream, status) = (name(), status.to_string());
-            let say = Say::CredentialRefused { upstream, status };
-            never(fault(say)).hint(Say::OperatorMends).into()
+            refused(upstream, *status, owner).detail("upstream", upstream)
         }
         Trouble::Status(status, wait) => answered(*status, *wait, upstream),
         Trouble::NoSession => answered(404, None, upstream),
@@ -131,7 +129,7 @@ const NOT_FOUND: i32 = -32_002;
 /// The server needs a capability of the client that is not declared, such as elicitation.
 const ASKS: i32 = -32_021;
 /// The user has to visit an address first.
-const ASKS_BY_URL: i32 = -32_042;
+pub(super) const ASKS_BY_URL: i32 = -32_042;
 
 /// A failure in words for an operator.
 pub(super) fn words(trouble: &Trouble) -> String {

@@ -61,12 +61,14 @@ const AGAIN_MAX: Duration = Duration::from_mins(1);
 
 impl Following {
     pub(crate) fn add(&mut self, follower: Follower) {
-        self.tasks.spawn(async move { follower.run().await });
+        self.tasks.spawn(async move {
+            tokio::join!(follower.run(), follower.server.pool.keep_swept());
+        });
     }
 }
 
 impl Follower {
-    async fn run(self) {
+    async fn run(&self) {
         let refresh = Duration::from_secs(self.server.entry.discovery.refresh_seconds);
         let mut changes: Option<Changes> = None;
         let mut again = AGAIN;
@@ -84,7 +86,6 @@ impl Follower {
                 wait.min(refresh)
             };
             self.publish().await;
-            self.server.pool.sweep();
             let told = async {
                 match &mut changes {
                     Some(own) => own.next().await,

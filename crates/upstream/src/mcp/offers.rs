@@ -125,6 +125,7 @@ impl Connection {
         params: Value,
         dialogue: Option<&Arc<Dialogue>>,
     ) -> Result<Value, Refused> {
+        let _use = self.in_use();
         let _seat = self.talks.enter(dialogue.cloned());
         let meta = self.told(JsonObject::new(), dialogue.map(|own| &**own));
         let request = json!({ "method": method, "params": params });
@@ -161,13 +162,22 @@ impl Connection {
     /// The reason why there is no answer, without the secrets that the server knows from us.
     pub(super) fn refused(&self, error: ServiceError) -> Refused {
         match error {
-            ServiceError::McpError(error) => Refused::Protocol {
-                code: error.code.0,
-                message: scrub::text(&error.message, &self.secrets()),
-                data: error.data.map(|own| self.clean(own)),
-            },
+            ServiceError::McpError(error) => {
+                let code = error.code.0;
+                let message = scrub::text(&error.message, &self.secrets());
+                self.doubt(&Trouble::Protocol {
+                    code,
+                    message: message.clone(),
+                });
+                Refused::Protocol {
+                    code,
+                    message,
+                    data: error.data.map(|own| self.clean(own)),
+                }
+            }
             other => {
                 let trouble = Trouble::from(other).without(&self.secrets());
+                self.doubt(&trouble);
                 Refused::Away(fault::words(&trouble))
             }
         }
@@ -192,6 +202,24 @@ impl Server {
             format!("{SCHEME}{}/{uri}", self.name())
         } else {
             uri.to_owned()
+        }
+    }
+
+    /// Gives the resources that a block of content links to, or embeds, the addresses that callers read them by. An address of the web stays:
+    /// clients fetch it by themselves.
+    pub(super) fn relink(&self, block: &mut Value) {
+        let place = match block.get("type").and_then(Value::as_str) {
+            Some("resource_link") => Some(block),
+            Some("resource") => block.get_mut("resource"),
+            Some(_) | None => None,
+        };
+        let uri = place.and_then(|it| it.get_mut("uri"));
+        if let Some(uri) = uri
+            && let Some(own) = uri.as_str()
+            && !own.starts_with("https://")
+            && !own.starts_with("http://")
+        {
+            *uri = self.outside(own).into();
         }
     }
 
@@ -257,6 +285,12 @@ impl Server {
                 && let Some(own) = uri.as_str()
             {
                 *uri = self.outside(own).into();
+            }
+        }
+        let messages = answer.get_mut("messages").and_then(Value::as_array_mut);
+        for message in messages.into_iter().flatten() {
+            if let Some(block) = message.get_mut("content") {
+                self.relink(block);
             }
         }
         Ok(answer)

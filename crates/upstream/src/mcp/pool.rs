@@ -1,12 +1,13 @@
 //! The connections of one server: one a key, opened when it is needed, closed when it is not.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use countersign_contract::Digest;
 use tokio::sync::Mutex as Turn;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::connection::Connection;
 use super::trouble::Trouble;
@@ -25,6 +26,8 @@ pub(super) enum Key {
 /// The connections of one server.
 pub(super) struct Pool {
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
+    /// True if no further connection is opened.
+    is_retired: AtomicBool,
     count_max: usize,
     idle: Duration,
 }
@@ -53,12 +56,14 @@ impl Pool {
     pub(super) fn new(count_max: u32, idle: Duration) -> Self {
         Self {
             slots: Mutex::default(),
+            is_retired: AtomicBool::new(false),
             count_max: count_max as usize,
             idle,
         }
     }
 
-    /// Returns the connection of a key, and opens it if there is none.
+    /// Returns the connection of a key, and opens it if there is none. One whose era is in doubt is replaced if the server, asked anew, speaks
+    /// another one.
     pub(super) async fn get(
         &self,
         key: &Key,
@@ -67,6 +72,20 @@ impl Pool {
         let slot = self.slot(key)?;
         let mut opened = slot.opened.lock().await;
         match &opened.connection {
+            Some(connection) if !connection.is_closed() && connection.is_in_doubt() => {
+                let connection = connection.clone();
+                let asked = open.await;
+                connection.end_doubt();
+                return match asked {
+                    Ok(new) if new.is_of_newest_era() != connection.is_of_newest_era() => {
+                        let new = Arc::new(new);
+                        // The calls that use the other one end with it.
+                        opened.connection = Some(new.clone());
+                        Ok(new)
+                    }
+                    Ok(_) | Err(_) => Ok(connection),
+                };
+            }
             Some(connection) if !connection.is_closed() => return Ok(connection.clone()),
             Some(_) => opened.connection.take().into_iter().for_each(close),
             None => {}
@@ -99,6 +118,10 @@ impl Pool {
 
     fn slot(&self, key: &Key) -> Result<Arc<Slot>, Trouble> {
         let mut slots = self.slots();
+        if self.is_retired.load(Ordering::Acquire) {
+            let why = "the configuration has changed".to_owned();
+            return Err(Trouble::NoConnection(why));
+        }
         if !slots.contains_key(key) && slots.len() >= self.count_max {
             // The one that was not used for longest makes room.
             let idle = |slot: &Arc<Slot>| match slot.opened.try_lock() {
@@ -120,16 +143,39 @@ impl Pool {
         Ok(slots.entry(key.clone()).or_default().clone())
     }
 
-    /// Evicts idle and closed connections.
-    pub(super) fn sweep(&self) {
-        let is_over = |slot: &Arc<Slot>| match slot.opened.try_lock() {
-            Ok(opened) => match &opened.connection {
+    /// Evicts connections as soon as they are idle for too long; for ever.
+    pub(super) async fn keep_swept(&self) {
+        loop {
+            let wait = self.sweep();
+            sleep(wait).await;
+        }
+    }
+
+    /// Evicts idle and closed connections. Returns the time after which the next one may be idle for too long.
+    fn sweep(&self) -> Duration {
+        let now = Instant::now();
+        let mut next = self.idle;
+        let mut is_over = |slot: &Arc<Slot>| {
+            let Ok(opened) = slot.opened.try_lock() else {
+                return false;
+            };
+            let left = match &opened.connection {
+                Some(connection) if connection.is_closed() => Duration::ZERO,
+                Some(connection) if connection.is_needed() => self.idle,
+                // One that is in use can become idle at once, and is over no sooner than this.
                 Some(connection) => {
-                    connection.is_closed() || connection.idle().is_some_and(|it| it > self.idle)
+                    let idle = connection.idle().unwrap_or_default();
+                    self.idle.saturating_sub(idle)
                 }
-                None => opened.not_before.is_none_or(|at| at < Instant::now()),
-            },
-            Err(_) => false,
+                None => {
+                    let until = opened.not_before;
+                    until.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
+                }
+            };
+            if !left.is_zero() {
+                next = next.min(left);
+            }
+            left.is_zero()
         };
         let mut slots = self.slots();
         let over: Vec<Key> = slots
@@ -139,6 +185,16 @@ impl Pool {
             .collect();
         let over = over.iter().filter_map(|key| slots.remove(key));
         over.for_each(|slot| end(&slot));
+        next
+    }
+
+    /// Closes every connection, waits for that, and opens no other.
+    pub(super) async fn retire(&self) {
+        {
+            let _slots = self.slots();
+            self.is_retired.store(true, Ordering::Release);
+        }
+        self.close().await;
     }
 
     /// Closes every connection, and waits for that.

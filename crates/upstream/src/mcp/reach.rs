@@ -148,7 +148,7 @@ impl Server {
                     // Two callers of one user may have different rights, so each token has a connection of its own.
                     let of_caller = ctx.caller_token().filter(|_| self.is_of_caller());
                     let digest = of_caller.map(|own| Digest::of_bytes(own.expose().as_bytes()));
-                    let abilities = talk::names(&talk::abilities(dialogue));
+                    let abilities = talk::abilities(dialogue);
                     let is_older = dialogue.is_some_and(Dialogue::is_live);
                     Key::User(user, digest, format!("{abilities} {is_older}"))
                 }
@@ -190,6 +190,7 @@ impl Server {
         let behind = Behind {
             abilities: talk::abilities(dialogue),
             is_shared: *key == Key::Shared,
+            is_of_gateway: matches!(key, Key::Shared | Key::Discovery),
             is_older: *key != Key::Shared && dialogue.is_some_and(Dialogue::is_live),
             changed: self.changed.clone(),
             updates: self.updates().map(|to| Updates {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct Server {
     pub(super) entry: Upstream,
     pub(super) way: Way,
     pub(super) slots: Semaphore,
+    /// True if the configuration has this server no more.
+    pub(super) is_retired: AtomicBool,
     pub(super) breaker: Breaker,
     pub(super) pool: Pool,
     /// Told when the list of tools has to be looked at again.
@@ -124,6 +127,7 @@ impl Server {
         Ok(Arc::new(Self {
             way,
             slots: Semaphore::new(entry.pool.concurrent_max as usize),
+            is_retired: AtomicBool::new(false),
             breaker: Breaker::new(entry.breaker),
             pool: Pool::new(entry.connections.count_max, idle),
             changed: Arc::default(),
@@ -377,6 +381,18 @@ impl Server {
     /// Closes every connection; children are no more when it returns.
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+
+    /// Closes every connection once the running calls have ended, and opens no other.
+    pub(crate) async fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+        // Each running call has a slot.
+        let _all = self
+            .slots
+            .acquire_many(self.entry.pool.concurrent_max)
+            .await;
+        self.slots.close();
+        self.pool.retire().await;
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {

@@ -85,11 +85,32 @@ pub(super) fn abilities(dialogue: Option<&Dialogue>) -> Value {
     Value::Object(own.collect::<Map<_, _>>())
 }
 
-/// The names of abilities.
-pub(super) fn names(abilities: &Value) -> String {
-    let names = abilities.as_object().into_iter().flatten();
-    let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
-    names.join(",")
+/// True if the caller's client can take its user to an address.
+pub(super) fn opens_urls(dialogue: &Dialogue) -> bool {
+    let own = dialogue.abilities().pointer("/elicitation/url");
+    own.is_some_and(|own| !own.is_null())
+}
+
+/// The addresses that a user has to visit before a call, from the error of a server of an older era, as questions.
+pub(super) fn addresses(data: Option<&Value>) -> Questions {
+    let all = data.and_then(|data| data.get("elicitations")?.as_array());
+    let question = |(at, params): (usize, &Value)| {
+        let id = params.get("elicitationId").and_then(Value::as_str);
+        let name = id.map_or_else(|| format!("address-{at}"), str::to_owned);
+        (
+            name,
+            json!({ "method": "elicitation/create", "params": params }),
+        )
+    };
+    Questions {
+        requests: all
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .map(question)
+            .collect(),
+        state: None,
+    }
 }
 
 /// Abilities as they are declared to a server.
@@ -154,7 +175,6 @@ mod tests {
             Dialogue::new(json!({"elicitation": {"form": {}}, "extensions": {"x/y": {}}}));
         let told = abilities(Some(&dialogue));
         assert_eq!(told, json!({"elicitation": {"form": {}}}));
-        assert_eq!(names(&told), "elicitation");
         assert!(declared(&told).elicitation.is_some());
         assert_eq!(abilities(None), json!({}));
     }

@@ -19,11 +19,11 @@ use super::reconcile::Lookup;
 use super::server::{Approved, Server, Standing};
 use super::trouble::Trouble;
 use super::{DEADLINE, VENDOR};
-use super::{answer, digits, fault};
+use super::{answer, digits};
 use crate::declare;
 use crate::http::answer::{Reader, Whose};
 use crate::http::auth::Credentials;
-use crate::http::fault::Faults;
+use crate::http::fault::{Faults, Owner};
 use crate::http::plan::Plan;
 use crate::http::reconcile::Finder;
 use crate::http::tool::{ToolFault, chosen_by_model};
@@ -68,7 +68,7 @@ impl McpTool {
         Ok(Self {
             spec: declare::spec_of(&entry)?,
             plan: Plan::of(&entry).map_err(path)?,
-            faults: Faults::of(&entry),
+            faults: Faults::of(&entry, Owner::of(&server.entry)),
             reader: Reader::of(&entry).map_err(filter)?,
             lookup: Lookup::of(&entry, pin, &server.entry)?,
             dry_run: match entry.dry_run.unwrap_or_default() {
@@ -168,7 +168,7 @@ impl McpTool {
             Err(_) => "the server did not list its tools in time".to_owned(),
         };
         let trouble = Trouble::NoConnection(why);
-        Err(fault::told(&trouble, self.server.name(), &[]))
+        Err(self.server.told(&trouble, &[]))
     }
 
     /// Refuses a call to a tool that is not the approved one any more.

@@ -63,6 +63,30 @@ impl Trouble {
         }
     }
 
+    /// True if a server answers so that does not speak the era of the request: it has not looked at it.
+    pub(super) fn doubts_the_era(&self) -> bool {
+        match self {
+            Self::Status(status, _) => matches!(status, 400 | 422),
+            Self::Protocol { code, .. } => [
+                ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
+                ErrorCode::INVALID_REQUEST,
+            ]
+            .iter()
+            .any(|doubt| doubt.0 == *code),
+            Self::NoConnection(_)
+            | Self::Forbidden(_)
+            | Self::Open(_)
+            | Self::Full
+            | Self::Credential(_)
+            | Self::NoSession
+            | Self::Asks
+            | Self::Lost(_)
+            | Self::Late
+            | Self::TooLarge(_)
+            | Self::NotAnAnswer(_) => false,
+        }
+    }
+
     /// The same without secrets in its words.
     pub(super) fn without(self, secrets: &[Secret]) -> Self {
         match self {

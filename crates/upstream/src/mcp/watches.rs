@@ -33,11 +33,15 @@ impl Watches {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// True if a resource is watched.
+    pub(super) fn is_any(&self) -> bool {
+        self.lock().values().any(|watch| !watch.has_ended())
+    }
+
     /// Counts one subscription more, if the resource is watched.
     fn join(&self, uri: &str, user: &str) -> bool {
         let mut watched = self.lock();
-        let has_ended = |watch: &Watch| watch.task.as_ref().is_some_and(JoinHandle::is_finished);
-        watched.retain(|_, watch| !has_ended(watch));
+        watched.retain(|_, watch| !watch.has_ended());
         let found = watched.get_mut(uri);
         found.map(|watch| watch.add(user)).is_some()
     }
@@ -71,6 +75,11 @@ impl Watches {
 }
 
 impl Watch {
+    /// True if the server has ended the subscription.
+    fn has_ended(&self) -> bool {
+        self.task.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
     fn add(&mut self, user: &str) {
         *self.held.entry(user.to_owned()).or_default() += 1;
     }

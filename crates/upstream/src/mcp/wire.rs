@@ -9,7 +9,10 @@ use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use http::{HeaderName, HeaderValue, StatusCode};
 use rmcp::ErrorData;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetMeta as _, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta as _, JsonRpcError,
+    ServerJsonRpcMessage,
+};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
     StreamableHttpPostResponse,
@@ -156,7 +159,9 @@ impl Wire {
         // An error of the protocol is the answer, whatever the status is.
         let body = body.unwrap_or_default();
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
-            Ok(ServerJsonRpcMessage::Error(_)) if status != StatusCode::TOO_MANY_REQUESTS => {
+            Ok(ServerJsonRpcMessage::Error(own))
+                if status != StatusCode::TOO_MANY_REQUESTS && !is_of_older_era(status, &own) =>
+            {
                 Ok(Answered::Text(body))
             }
             _ => Err(error.into()),
@@ -245,6 +250,8 @@ impl Wire {
             let answer = ServerJsonRpcMessage::error(error, Some(own.id.clone()));
             return Ok(StreamableHttpPostResponse::Json(answer, None));
         }
+        // Without a session it may be a request of the newest era.
+        let answer = answer.filter(|it| session.is_some() || !is_of_older_era(status, it));
         match answer {
             Some(answer) => Ok(StreamableHttpPostResponse::Json(
                 ServerJsonRpcMessage::Error(answer),
@@ -381,6 +388,14 @@ fn status_error(response: &reqwest::Response) -> HttpStatusError {
     let wait = wait.and_then(|it| Some(it.to_str().ok()?.to_owned()));
     HttpStatusError::new(response.status().as_u16(), wait)
 }
+
+/// True if servers of the older eras refuse a request of the newest one so: with a status, and a code that says nothing more.
+fn is_of_older_era(status: StatusCode, error: &JsonRpcError) -> bool {
+    status == StatusCode::BAD_REQUEST && error.error.code == NO_SESSION
+}
+
+/// The code of the SDKs for a request without a session, or with a version that they do not know.
+const NO_SESSION: ErrorCode = ErrorCode(-32_000);
 
 /// Maps an error of the client to a failure.
 fn failed(error: reqwest::Error) -> Failed {

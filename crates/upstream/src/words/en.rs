@@ -29,6 +29,7 @@ countersign_contract::messages! {
 
         // Credentials.
         CredentialRefused { upstream, status } => "the upstream {upstream} refused the gateway's credential with status {status}",
+        UserTokenRefused { upstream, status } => "the upstream {upstream} refused the user's token with status {status}",
         NoCallerToken { upstream } => "the upstream {upstream} needs the caller's own token, and the call came without one",
         CallWithToken => "call with a token of the issuer instead of an API key",
         NoUserToken { upstream } => "the user has not stored a token for the upstream {upstream}",
@@ -55,6 +56,7 @@ countersign_contract::messages! {
         ToolFailed { upstream } => "the tool of the upstream {upstream} answered with an error; details quotes it",
         ProtocolError { upstream, code } => "the upstream {upstream} answered with the protocol error {code}",
         NotAnAnswer { upstream, why } => "the answer of the upstream {upstream} cannot be read: {why}",
+        BlocksLeftOut { upstream } => "images, links and other blocks beside the structured answer of the upstream {upstream} are left out, because the answer is not an object",
         TooManyDigits { tool, digits } => "the number {digits} cannot be sent to the tool {tool}: its protocol would lose digits",
         AsksUser { upstream } => "the upstream {upstream} wants to ask the user a question, but this caller cannot show one; nothing was done",
 

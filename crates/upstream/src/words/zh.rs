@@ -30,6 +30,7 @@ countersign_contract::translation! {
 
         // Credentials.
         CredentialRefused { upstream, status } => "上游 {upstream} 以状态 {status} 拒绝了网关的凭据",
+        UserTokenRefused { upstream, status } => "上游 {upstream} 以状态 {status} 拒绝了用户的令牌",
         NoCallerToken { upstream } => "上游 {upstream} 需要调用者自己的令牌，而此调用没有带令牌",
         CallWithToken => "请用签发方的令牌调用，不要用 API 密钥",
         NoUserToken { upstream } => "用户没有为上游 {upstream} 保存令牌",
@@ -56,6 +57,7 @@ countersign_contract::translation! {
         ToolFailed { upstream } => "上游 {upstream} 的工具以错误回答，details 中有引用",
         ProtocolError { upstream, code } => "上游 {upstream} 以协议错误 {code} 回答",
         NotAnAnswer { upstream, why } => "上游 {upstream} 的回答无法读取：{why}",
+        BlocksLeftOut { upstream } => "上游 {upstream} 的结构化回答不是对象，因此其旁边的图片、链接等内容块被略去",
         TooManyDigits { tool, digits } => "无法把数字 {digits} 发送给工具 {tool}：其协议会丢失数位",
         AsksUser { upstream } => "上游 {upstream} 想询问用户，而此调用方无法被询问；没有执行任何操作",
 

@@ -168,6 +168,19 @@ async fn a_users_token_is_kept_for_the_user() {
     assert_eq!(service.seen().len(), 1);
 }
 
+/// B17: a user's token that the upstream refuses is the user's to replace, and not the operator's.
+#[tokio::test]
+async fn a_refused_token_of_a_user_is_the_users_to_replace() {
+    let service = Service::start(|_, _| answer(401, "{}")).await;
+    let world = World::new(&service, "auth.user_token = {}", READ);
+    let arguments = r#"{"upstream": "svc", "token": "expired"}"#;
+    world.data("upstream.store_token", arguments).await;
+    let reply = world.call("svc.get", "{}").await;
+    insta::assert_snapshot!(told(&reply), @r#"UNAUTHORIZED: the upstream svc refused the user's token with status 401 [final  401]"#);
+    let hint = reply.error.unwrap().details.hint.unwrap().to_string();
+    assert!(hint.contains("upstream.store_token"), "{hint}");
+}
+
 /// B17: many calls whose token was taken back at the same time fetch one new token, not one each.
 #[tokio::test]
 async fn a_token_that_was_taken_back_is_renewed_once_for_all() {

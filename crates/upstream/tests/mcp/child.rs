@@ -1,8 +1,12 @@
 //! Servers that run as children: their tools, their effects, their ends.
 
+use std::sync::Arc;
+
 use countersign::cancel::Cancellation;
+use countersign::dialogue::{Asks, Dialogue, Said};
 use countersign::{Principal, ToolCall, progress};
 use countersign_testkit::patience::{until, within};
+use countersign_upstream::{Keep, Manifest, Upstreams};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 
@@ -608,4 +612,90 @@ async fn a_childs_secret_is_in_nothing_that_it_says() {
         .unwrap();
     assert!(why.contains("the licence has expired[credential]"), "{why}");
     assert!(!why.contains(secret), "{why}");
+}
+
+/// Images and links beside a structured answer are kept, and the answer still fits its schema. An error keeps its texts, whatever stands
+/// between them.
+#[tokio::test]
+async fn no_block_of_an_answer_is_lost() {
+    let folder = folder();
+    let output = json!({
+        "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false,
+    });
+    let tool = json!({"name": "mixed", "inputSchema": {"type": "object"}, "outputSchema": output});
+    std::fs::write(folder.path().join("tools"), tool.to_string()).unwrap();
+    let manifest = plain(folder.path(), "", "");
+    let world = World::new(folder, &manifest).await;
+    let reply = world.call("plain.mixed", "{}").await;
+    let kept = json!([
+        {"type": "image", "data": "aW1hZ2U=", "mimeType": "image/png"},
+        {"type": "resource_link", "uri": "upstream://plain/notes://today", "name": "today"},
+    ]);
+    assert_eq!(
+        reply.data,
+        json!({"n": 1, "dev.countersign/content": kept}),
+        "{reply:?}"
+    );
+    assert!(reply.warnings.is_empty(), "{reply:?}");
+
+    let failed = world.call("plain.fail", r#"{"text": "picture"}"#).await;
+    let details = &failed.error.as_ref().unwrap().details.extra;
+    assert_eq!(details["upstream_message"], "see the picture");
+    world.upstreams.close().await;
+}
+
+/// A server that the configuration has no more ends with its running calls, and takes no further one. Whatever is left is closed with the set that
+/// is in force.
+#[tokio::test]
+async fn a_server_ends_with_its_entry() {
+    for is_retired in [true, false] {
+        let world = world(", '--offers'", "").await;
+        let (dialogue, mut said) = Dialogue::new(json!({"elicitation": {}})).line(Asks::Now);
+        let call = ToolCall::new("plain.ask", "{}", Principal::user("ann"));
+        let running = world.executor.execute(call.extension(Arc::new(dialogue)));
+        let others = async {
+            let question = loop {
+                match within(said.recv()).await.unwrap() {
+                    Said::Question(_, answer) => break answer,
+                    Said::Message(_) => {}
+                }
+            };
+            let after = Some((&world.upstreams, Keep::Unchanged));
+            let next = Upstreams::prepare_after(&Manifest::default(), world.folder.path(), after);
+            let next = next.unwrap();
+            if is_retired {
+                next.retire(&world.upstreams);
+                let refused = "UPSTREAM_ERROR: the upstream plain could not be reached";
+                until(async || {
+                    let reply = world.call_of("bob", "plain.say", r#"{"text": "x"}"#, None);
+                    told(&reply.await).starts_with(refused)
+                })
+                .await;
+                assert!(world.lines("started").iter().all(|pid| is_alive(pid)));
+            } else {
+                next.close().await;
+            }
+            // Nobody waits for it where the server was closed.
+            let _gone = question.send(json!({"action": "decline"}));
+        };
+        let (reply, ()) = within(async { tokio::join!(running, others) }).await;
+        assert_eq!(reply.ok, is_retired, "{reply:?}");
+        let started = world.lines("started");
+        assert!(started.len() >= 2, "{started:?}");
+        until(async || !started.iter().any(|pid| is_alive(pid))).await;
+    }
+}
+
+/// A child that is not used ends in time, however seldom the tools are listed again. The one over which the server announces changes stays.
+#[tokio::test]
+async fn an_idle_child_ends_in_time() {
+    let rest = "connections.idle_seconds = 1\ndiscovery.refresh_seconds = 86400\n";
+    let world = world("", rest).await;
+    let following = world.upstreams.follow(&world.catalog);
+    let pid = world.data("plain.who", "{}").await["pid"].to_string();
+    assert!(is_alive(&pid));
+    until(async || !is_alive(&pid)).await;
+    assert_eq!(world.upstreams.server("plain").unwrap().children().len(), 1);
+    drop(following);
+    world.upstreams.close().await;
 }

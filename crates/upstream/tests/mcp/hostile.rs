@@ -113,7 +113,7 @@ async fn two_definitions_of_one_name_are_not_called() {
 async fn pages_without_end_are_no_list() {
     let long = "x".repeat(3 << 20);
     for (is_long, expected) in [
-        (false, "more than 100 pages of tools"),
+        (false, "more than 500 pages of tools"),
         (true, "bytes of tools"),
     ] {
         let text = if is_long {
@@ -149,6 +149,21 @@ async fn pages_without_end_are_no_list() {
         assert!(trouble.contains(expected), "{trouble}");
         world.upstreams.close().await;
     }
+}
+
+/// A server with thousands of tools is listed whole; only one beyond the bound is refused.
+#[tokio::test]
+async fn thousands_of_tools_are_listed() {
+    let tools = |count: usize| (0..count).map(|at| tool(&format!("t{at}"), "d"));
+    let world = listing(&tools(2_214).collect::<Vec<_>>(), "").await;
+    assert_eq!(world.names().len(), 7 + 2_214);
+    world.upstreams.close().await;
+
+    let world = listing(&tools(10_000).collect::<Vec<_>>(), "").await;
+    assert_eq!(world.names(), [""; 0]);
+    let state = world.upstreams.server("plain").unwrap().state();
+    assert_eq!(state.trouble.unwrap(), "more than 10000 tools");
+    world.upstreams.close().await;
 }
 
 /// A22, B14: a schema whose references copy it again and again is refused where an entry changes it, and the other tools are there.

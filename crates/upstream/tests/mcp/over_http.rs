@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use countersign::cancel::Cancellation;
@@ -516,4 +516,100 @@ async fn a_server_that_never_answers_holds_nobody_up() {
         assert!(next.call("c.mirror", "{}").await.ok);
         next.upstreams.close().await;
     }
+}
+
+/// Answer of a server of an older era to a request of the newest one.
+type Rejects = fn(&Value) -> Act;
+
+/// A server that is put back to an older era is called in that one: the call that finds out is sent once more, and its effect happens once. So is
+/// the list. A server of the newest era that refuses a call gets it once.
+#[tokio::test]
+async fn a_server_that_is_put_back_to_an_older_era_is_called_in_it() {
+    fn error(status: u16, code: i32, id: &Value) -> Act {
+        let error = json!({"code": code, "message": "no"});
+        let message = json!({"jsonrpc": "2.0", "id": id, "error": error});
+        answer(status, &message.to_string())
+    }
+    let rejects: [Rejects; 5] = [
+        |_| answer(400, "unsupported protocol version"),
+        |id| error(400, -32_022, id),
+        |id| error(200, -32_600, id),
+        |id| error(400, -32_000, id),
+        |_| answer(422, "expected initialize"),
+    ];
+    for (at, rejects) in rejects.into_iter().enumerate() {
+        let is_older = Arc::new(AtomicBool::new(false));
+        let effects = Arc::new(AtomicUsize::new(0));
+        let (older, effect) = (is_older.clone(), effects.clone());
+        let service = Service::start(move |seen: &Seen, _| {
+            let message: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
+            let is_older = older.load(Ordering::SeqCst);
+            let tools = json!([{"name": "do", "inputSchema": {"type": "object"}}]);
+            let result = match message["method"].as_str() {
+                _ if is_older && seen.header("mcp-protocol-version") == "2026-07-28" => {
+                    return rejects(&message["id"]);
+                }
+                Some("initialize") if is_older => json!({
+                    "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "by hand", "version": "1"},
+                }),
+                Some("server/discover") => json!({
+                    "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                    "ttlMs": 0, "cacheScope": "private",
+                }),
+                Some("tools/list") if is_older => json!({"tools": tools}),
+                Some("tools/list") => {
+                    json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": tools})
+                }
+                Some("tools/call") => {
+                    effect.fetch_add(1, Ordering::SeqCst);
+                    json!({"content": [{"type": "text", "text": "done"}]})
+                }
+                _ => return answer(202, ""),
+            };
+            let message = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            answer(200, &message.to_string())
+        })
+        .await;
+        let world = World::new(folder(), &manifest(&service.url, "")).await;
+        assert_eq!(world.data("web.do", "{}").await, "done");
+        is_older.store(true, Ordering::SeqCst);
+        let reply = world.call_of("ann", "web.do", "{}", Some("k")).await;
+        assert_eq!(told(&reply), "ok \"done\" ", "{at}");
+        assert_eq!(effects.load(Ordering::SeqCst), 2, "{at}");
+        let trouble = || world.upstreams.server("web").unwrap().state().trouble;
+        until(async || {
+            world.ask().await;
+            trouble().is_none()
+        })
+        .await;
+        world.upstreams.close().await;
+    }
+
+    let service = by_hand(|id| error(200, -32_600, id)).await;
+    let world = World::new(folder(), &manifest(&service.url, "")).await;
+    let reply = world.call_of("ann", "web.do", "{}", Some("k")).await;
+    assert!(told(&reply).contains("-32600"), "{}", told(&reply));
+    let calls = service.seen().into_iter();
+    let calls = calls.filter(|seen| seen.text().contains("tools/call"));
+    assert_eq!(calls.count(), 1);
+    world.upstreams.close().await;
+}
+
+/// A token of the user that the server refuses is the user's to replace, and not the operator's.
+#[tokio::test]
+async fn a_refused_token_of_a_user_is_the_users_to_replace() {
+    let service = by_hand(|_| answer(401, "")).await;
+    let world = World::new(folder(), &manifest(&service.url, "auth.user_token = {}\n")).await;
+    let arguments = json!({"upstream": "web", "token": "expired"}).to_string();
+    let stored = world.call("upstream.store_token", &arguments).await;
+    assert!(stored.ok, "{stored:?}");
+    let reply = world.call("web.do", "{}").await;
+    assert_eq!(
+        told(&reply),
+        "UNAUTHORIZED: the upstream web refused the user's token with status 401 [final  ]"
+    );
+    let hint = reply.error.unwrap().details.hint.unwrap().to_string();
+    assert!(hint.contains("upstream.store_token"), "{hint}");
+    world.upstreams.close().await;
 }

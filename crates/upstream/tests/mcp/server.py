@@ -8,6 +8,7 @@ The folder of the first argument is its world:
   touched   there when the resources that are watched have changed
   cancelled one line for each call that the client has given up
   tools     further definitions, one JSON object a line; read at each list
+  visited   there when the user has visited the address of `visit`
 """
 
 import json
@@ -63,10 +64,29 @@ TOOLS = [
 
 
 # With --offers: a tool that asks the user, resources and prompts.
-ASKS = {"name": "ask", "description": "Asks the user for a name.", "inputSchema": schema()}
+ASKS = [
+    {"name": "ask", "description": "Asks the user for a name.", "inputSchema": schema()},
+    {"name": "links", "description": "Answers with links to resources.", "inputSchema": schema()},
+    {"name": "visit", "description": "Works for a user who has visited an address.", "inputSchema": schema()},
+]
+LINKS = [
+    {"type": "resource_link", "uri": "notes://today", "name": "today"},
+    {"type": "resource", "resource": {"uri": "notes://monday", "text": "a note"}},
+    {"type": "resource_link", "uri": "https://example.com/a", "name": "a"},
+]
+IMAGE = {"type": "image", "data": "aW1hZ2U=", "mimeType": "image/png"}
 RESOURCE = {"uri": "notes://today", "name": "today", "mimeType": "text/plain"}
 TEMPLATE = {"uriTemplate": "notes://{day}", "name": "day"}
 PROMPT = {"name": "greet", "arguments": [{"name": "who", "required": True}]}
+
+
+class Refusal(Exception):
+    """An error of the protocol with data."""
+
+    def __init__(self, code, data):
+        super().__init__("refused")
+        self.code = code
+        self.data = data
 
 
 def ask(method, params):
@@ -81,7 +101,7 @@ def ask(method, params):
 def listed():
     path = os.path.join(WORLD, "tools")
     if "--offers" in sys.argv:
-        return TOOLS + [ASKS]
+        return TOOLS + ASKS
     if not os.path.exists(path):
         return TOOLS
     with open(path) as file:
@@ -115,7 +135,21 @@ def call(params):
         if arguments["text"] == "leak":
             error = {"code": "NOT_FOUND", "message": "m", "details": {"seen": [os.environ["TOKEN"]]}}
             return text(os.environ["TOKEN"], isError=True, structuredContent={"error": error})
+        if arguments["text"] == "picture":
+            return {"content": [IMAGE, {"type": "text", "text": "see the picture"}, LINKS[2]], "isError": True}
         return text(arguments["text"], isError=True)
+    if name == "mixed":
+        image = IMAGE | {"data": "A" * arguments["size"]} if "size" in arguments else IMAGE
+        blocks = [{"type": "text", "text": "repeats the answer"}, image, LINKS[0]]
+        return {"content": blocks, "structuredContent": {"n": 1}}
+    if name == "links":
+        return {"content": [{"type": "text", "text": "see"}, *LINKS]}
+    if name == "visit":
+        if os.path.exists(os.path.join(WORLD, "visited")):
+            return text("welcome")
+        url = "https://example.com/grant"
+        asked = {"mode": "url", "elicitationId": "grant-1", "url": url, "message": "Grant it."}
+        raise Refusal(-32042, {"elicitations": [asked]})
     if name.startswith("lie"):
         note("effects", name)
         return text("", structuredContent={"n": arguments.get("n", "many")})
@@ -142,6 +176,9 @@ def call(params):
         return text("done")
     if name == "ask":
         question = {"message": "Your name?", "requestedSchema": schema(name=TEXT)}
+        if os.path.exists(os.path.join(WORLD, "visited")):
+            done = {"elicitationId": "grant-1"}
+            write({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": done})
         write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "asking"}})
         return text(json.dumps(ask("elicitation/create", question)["result"]))
     if name == "slow":
@@ -186,6 +223,8 @@ def answer(message):
     if method == "prompts/list":
         return {"prompts": [PROMPT]}
     if method == "prompts/get":
+        if params["arguments"]["who"] == "links":
+            return {"messages": [{"role": "user", "content": link} for link in LINKS]}
         told = f"{params['name']} {params['arguments']['who']}"
         return {"messages": [{"role": "user", "content": {"type": "text", "text": told}}]}
     if method == "completion/complete":
@@ -196,6 +235,10 @@ def answer(message):
 def handle(message):
     try:
         result = answer(message)
+    except Refusal as error:
+        told = {"code": error.code, "message": str(error), "data": error.data}
+        write({"jsonrpc": "2.0", "id": message["id"], "error": told})
+        return
     except LookupError as error:
         code = -32602 if isinstance(error, KeyError) else -32601
         write({"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": str(error)}})

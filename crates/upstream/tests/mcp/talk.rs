@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use countersign::dialogue::{Asks, Dialogue, Said};
+use countersign::dialogue::{Asks, Dialogue, Left, Said};
 use countersign::offer::{Asked, Listed, Offers as _, Refused, Request};
 use countersign::{Principal, ToolCall};
 use countersign_testkit::patience::within;
@@ -168,5 +168,108 @@ async fn one_server_can_do_without_a_prefix() {
     let tools: BTreeSet<String> = ["say".to_owned()].into();
     let listed = world.upstreams.list(Listed::Resources, &tools);
     assert_eq!(listed[0]["uri"], "notes://today", "{listed:?}");
+    world.upstreams.close().await;
+}
+
+/// A resource that an answer or a prompt links to, or embeds, has the address that the caller can read it by. An address of the web stays.
+#[tokio::test]
+async fn links_in_answers_can_be_read() {
+    let world = world("").await;
+    let data = world.data("plain.links", "{}").await;
+    let blocks = data["content"].as_array().unwrap();
+    assert_eq!(blocks[1]["uri"], "upstream://plain/notes://today", "{data}");
+    let embedded = &blocks[2]["resource"];
+    assert_eq!(embedded["uri"], "upstream://plain/notes://monday", "{data}");
+    assert_eq!(blocks[3]["uri"], "https://example.com/a", "{data}");
+
+    let ann = Principal::user("ann");
+    let ann = world.executor.context_outside_calls(&ann).await.unwrap();
+    let tools: BTreeSet<String> = ["plain.say".to_owned()].into();
+    let ask = async |asked: Asked, params: Value| {
+        let request = Request {
+            context: &ann,
+            tools: &tools,
+            dialogue: None,
+            asked,
+            params,
+        };
+        within(world.upstreams.ask(request)).await.unwrap()
+    };
+    let params = json!({"name": "plain.greet", "arguments": {"who": "links"}});
+    let prompt = ask(Asked::Prompt, params).await;
+    let links = prompt["messages"].as_array().unwrap().iter();
+    let links: Vec<&Value> = links.map(|message| &message["content"]).collect();
+    assert_eq!(links[0]["uri"], "upstream://plain/notes://today");
+    assert_eq!(
+        links[1]["resource"]["uri"],
+        "upstream://plain/notes://monday"
+    );
+    assert_eq!(links[2]["uri"], "https://example.com/a");
+    let read = ask(Asked::Read, json!({"uri": links[0]["uri"]})).await;
+    assert_eq!(read["contents"][0]["text"], "the text of notes://today");
+    world.upstreams.close().await;
+}
+
+/// A server of an older era that needs its user to visit an address first: the client gets the error with the address in its own era, and the
+/// address as a question in the newest one. A client that cannot show an address gets neither.
+#[tokio::test]
+async fn an_address_to_visit_reaches_the_client() {
+    let world = world("").await;
+    let visit = async |dialogue: Dialogue| {
+        let dialogue = Arc::new(dialogue);
+        let call = ToolCall::new("plain.visit", "{}", Principal::user("ann"));
+        let call = call.extension(dialogue.clone());
+        let reply = within(world.executor.execute(call)).await;
+        assert!(!reply.ok, "{reply:?}");
+        dialogue.take()
+    };
+    let able = json!({"elicitation": {"url": {}}});
+    let asked = json!({"mode": "url", "elicitationId": "grant-1", "url": "https://example.com/grant", "message": "Grant it."});
+    let (older, _said) = Dialogue::new(able.clone()).line(Asks::Now);
+    let Some(Left::Refusal { code, data, .. }) = visit(older).await else {
+        panic!("no error");
+    };
+    assert_eq!(code, -32_042);
+    assert_eq!(data, Some(json!({ "elicitations": [asked] })));
+
+    let (newer, _said) = Dialogue::new(able).line(Asks::Later);
+    let Some(Left::Questions(questions)) = visit(newer).await else {
+        panic!("no question");
+    };
+    let expected = json!({"method": "elicitation/create", "params": asked});
+    assert_eq!(
+        questions.requests,
+        [("grant-1".to_owned(), expected)].into()
+    );
+
+    let unable = json!({"elicitation": {"form": {}}});
+    assert_eq!(visit(Dialogue::new(unable)).await, None);
+    world.upstreams.close().await;
+}
+
+/// A caller hears from the server that the user has done what an address asked for.
+#[tokio::test]
+async fn a_caller_hears_that_an_address_was_visited() {
+    let world = world("").await;
+    std::fs::write(world.folder.path().join("visited"), "").unwrap();
+    let (dialogue, mut said) = Dialogue::new(json!({"elicitation": {"url": {}}})).line(Asks::Now);
+    let call = ToolCall::new("plain.ask", "{}", Principal::user("ann"));
+    let running = world.executor.execute(call.extension(Arc::new(dialogue)));
+    let caller = async {
+        let mut heard = Vec::new();
+        while let Some(own) = said.recv().await {
+            match own {
+                Said::Message(message) => heard.push(message),
+                Said::Question(_, answer) => answer.send(json!({"action": "decline"})).unwrap(),
+            }
+        }
+        heard
+    };
+    let (reply, heard) = within(async { tokio::join!(running, caller) }).await;
+    assert!(reply.ok, "{reply:?}");
+    let visited = json!({
+        "method": "notifications/elicitation/complete", "params": {"elicitationId": "grant-1"},
+    });
+    assert!(heard.contains(&visited), "{heard:?}");
     world.upstreams.close().await;
 }

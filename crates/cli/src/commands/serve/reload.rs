@@ -16,8 +16,8 @@ use countersign_gateway::notify::Target;
 use countersign_gateway::policy::{LivePolicy, Policy};
 use countersign_gateway::recorder::Recorder;
 use countersign_gateway::telemetry::{self, LogFilter};
-use countersign_upstream::Upstreams;
 use countersign_upstream::mcp::Following;
+use countersign_upstream::{Keep, Upstreams};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -159,9 +159,13 @@ impl Reload {
             return;
         }
         let (path, current) = (self.path.clone(), self.current.clone());
-        let before = (why == Why::Poll).then(|| self.upstreams.clone());
+        let before = self.upstreams.clone();
+        let keep = match why {
+            Why::Poll => Keep::Unchanged,
+            Why::Asked => Keep::None,
+        };
         let checked =
-            tokio::task::spawn_blocking(move || check(&path, &texts, &current, before.as_deref()));
+            tokio::task::spawn_blocking(move || check(&path, &texts, &current, (&before, keep)));
         match checked.await {
             Ok(Ok(next)) => match self.take(next, digest, why).await {
                 Ok(()) => self.refused = None,
@@ -209,13 +213,15 @@ impl Reload {
         if has_tools || why == Why::Asked {
             let renewed = parts.gateway.executor().catalog().renew(assembled.tools);
             renewed.map_err(|error| assemble::refused(&loaded, &error).0)?;
-            self.upstreams = assembled.upstreams;
+            let before = std::mem::replace(&mut self.upstreams, assembled.upstreams);
             let witness = FirstUses(parts.recorder.clone());
             self.upstreams.set_witness(Arc::new(witness));
             parts.gateway.set_offers(self.upstreams.clone());
             // Those of before would go on with what was said before.
             self.following = Following::default();
             self.following = self.upstreams.follow(parts.gateway.executor().catalog());
+            // Their credentials may have been taken back.
+            self.upstreams.retire(&before);
         }
         parts.gateway.catalog_view().replace(offer_rules(new));
         if old.notify != new.notify || why == Why::Asked {
@@ -275,10 +281,10 @@ fn check(
     path: &Path,
     texts: &Texts,
     current: &Loaded,
-    before: Option<&Upstreams>,
+    before: (&Upstreams, Keep),
 ) -> Result<Next, Mistakes> {
     let loaded = current.with_document(texts.document(path)?)?;
-    let assembled = assemble::ready(&loaded, before)?;
+    let assembled = assemble::ready(&loaded, Some(before))?;
     let catalog = assemble::catalog(&loaded, assembled.tools.clone())?;
     let policy = policy::read(&loaded);
     let policy = policy.and_then(|policy| policy::fits(&policy, &catalog).map(|()| policy));

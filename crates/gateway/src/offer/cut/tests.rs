@@ -88,6 +88,31 @@ fn the_largest_list_or_text_is_cut() {
     assert_eq!(cut(&json!({"a": 1}), 256), None);
 }
 
+/// An image is kept whole or left out whole, and comes with the rest; a text beside it is cut.
+#[test]
+fn a_block_is_not_cut_inside() {
+    let image = |letter: &str, length: usize| {
+        let data = letter.repeat(length);
+        json!({"type": "image", "data": data, "mimeType": "image/png"})
+    };
+    let small = image("s", 200);
+    let text = json!({"type": "text", "text": "x".repeat(3_000)});
+    let resource =
+        json!({"type": "resource", "resource": {"uri": "a:b", "blob": "b".repeat(3_000)}});
+    let data = json!({"content": [small, image("l", 3_000)]});
+    check(&data, 1_000, &["/content"]);
+    assert_eq!(cut(&data, 1_000).unwrap().data, json!({"content": [small]}));
+    check(&json!({"content": [small, resource]}), 1_000, &["/content"]);
+    let only = json!({"content": [image("l", 3_000)]});
+    check(&only, 1_000, &["/content"]);
+    assert_eq!(cut(&only, 1_000).unwrap().data, json!({"content": []}));
+    check(
+        &json!({"content": [small, text]}),
+        1_000,
+        &["/content/1/text"],
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
