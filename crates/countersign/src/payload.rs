@@ -6,9 +6,7 @@
 use countersign_contract::envelope::{Client, Warning};
 use countersign_contract::evidence::{EvidenceRecord, Exact, Opening, Payload, VERSION};
 use countersign_contract::trace::Trace;
-use countersign_contract::{
-    Actor, Digest, ErrorBody, RequestId, SnapshotId, Source, canonical,
-};
+use countersign_contract::{Actor, Digest, ErrorBody, RequestId, SnapshotId, Source, canonical};
 use countersign_evidence::bundle::{self, Value};
 use countersign_evidence::seal::{self, UserKey};
 use serde::{Deserialize, Serialize};

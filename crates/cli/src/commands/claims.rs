@@ -10,11 +10,11 @@ use serde_json::json;
 
 use super::reason;
 use crate::answer::{write_json, write_table};
+use crate::catalog;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::operations::Operation;
-use crate::catalog;
 use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::table::Table;
 use crate::terminal::Terminal;
@@ -314,9 +314,11 @@ fn ask(claim: &ClaimRow, place: &Place, terminal: &mut Terminal) -> Result<Exit,
         LookedUp::DidNotHappen(id) => (id, false),
         LookedUp::TooEarly { retry_after } => {
             let seconds = retry_after.as_secs().saturating_add(1);
-            return Err(Failure::new("the effect was not found, but a request may still be on its way")
-                .hint(format!("ask again in {seconds} s"))
-                .refused());
+            return Err(Failure::new(
+                "the effect was not found, but a request may still be on its way",
+            )
+            .hint(format!("ask again in {seconds} s"))
+            .refused());
         }
         LookedUp::Unknown => {
             let message = "the tool could not tell what became of the call";

@@ -57,6 +57,8 @@ pub enum LookedUp {
 #[derive(Debug, Default)]
 pub struct Doubts {
     asked: BTreeMap<(Scope, u32), Next>,
+    /// The last call of the pass before, if there were more behind it.
+    after: Option<(Timestamp, Scope)>,
 }
 
 /// The next question about a call in doubt.
@@ -84,6 +86,9 @@ const ASKED_MAX: usize = 16;
 const PAGE: usize = 256;
 const PAGES_MAX: usize = 16;
 
+/// Maximum number of calls whose next question is planned. Without a plan a call is asked about at once.
+const PLANNED_MAX: usize = 16_384;
+
 /// Maximum number of intents of one request id that are looked at.
 const INTENTS_MAX: usize = 64;
 
@@ -109,17 +114,22 @@ impl Executor {
         }
         let now = self.parts.clock.monotonic();
         let mut known = std::mem::take(&mut doubts.asked);
-        let mut after = None;
+        let mut after = doubts.after.take();
+        let is_whole = after.is_none();
+        let mut is_last = false;
         let (mut asked, mut settled) = (0, 0);
         for _ in 0..PAGES_MAX {
+            if is_last {
+                break;
+            }
             let query = ClaimQuery {
                 state: Some(ClaimState::InDoubt),
-                after: after.take(),
+                after: after.clone(),
                 limit: PAGE,
                 ..ClaimQuery::default()
             };
             let rows = self.parts.store.claims(&query).await?;
-            let is_last = rows.len() < PAGE;
+            is_last = rows.len() < PAGE;
             for row in rows {
                 after = Some((row.claimed_at, row.scope.clone()));
                 let Some(grace) = self.grace_of(&row.scope) else {
@@ -136,30 +146,57 @@ impl Executor {
                     continue;
                 }
                 asked += 1;
-                let found = self.ask_about(&row, None).await?;
-                let wait = next.map_or(WAIT, |next| next.wait);
-                let wait = match found {
-                    LookedUp::Happened(_) | LookedUp::DidNotHappen(_) => {
-                        settled += 1;
-                        tell_settled(&row, &found);
-                        continue;
-                    }
-                    LookedUp::NotInDoubt => continue,
-                    LookedUp::TooEarly { retry_after } => retry_after,
-                    LookedUp::Unknown => wait,
-                    LookedUp::NoLookUp | LookedUp::NotKept => WAIT_MAX,
-                };
-                let next = Next {
-                    at: now.saturating_add(self.jittered(wait)),
-                    wait: wait.saturating_mul(2).clamp(WAIT, WAIT_MAX),
-                };
-                doubts.asked.insert(name, next);
-            }
-            if is_last {
-                break;
+                let (is_settled, next) = self.ask_in_turn(&row, next, now).await;
+                settled += usize::from(is_settled);
+                doubts.asked.extend(next.map(|next| (name, next)));
             }
         }
+        // What was not met in a pass over all of them is settled.
+        if !(is_whole && is_last) {
+            doubts.asked.extend(known);
+        }
+        if !is_last {
+            doubts.after = after;
+        }
+        if doubts.asked.len() > PLANNED_MAX {
+            doubts.asked.clear();
+        }
         Ok(settled)
+    }
+
+    /// Asks about one call of a pass: true if that settled it, and the next question about it, if there is one. A call that cannot be
+    /// asked about does not keep the others from their turn.
+    async fn ask_in_turn(
+        &self,
+        row: &ClaimRow,
+        next: Option<Next>,
+        now: Duration,
+    ) -> (bool, Option<Next>) {
+        let wait = next.map_or(WAIT, |next| next.wait);
+        let wait = match self.ask_about(row, None).await {
+            Ok(found @ (LookedUp::Happened(_) | LookedUp::DidNotHappen(_))) => {
+                tell_settled(row, &found);
+                return (true, None);
+            }
+            Ok(LookedUp::NotInDoubt) => return (false, None),
+            Ok(LookedUp::TooEarly { retry_after }) => retry_after,
+            Ok(LookedUp::Unknown) => wait,
+            Ok(LookedUp::NoLookUp | LookedUp::NotKept) => WAIT_MAX,
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    request_id = %row.request_id,
+                    "a call in doubt could not be looked up; this is retried"
+                );
+                wait
+            }
+        };
+        let next = Next {
+            at: now.saturating_add(self.jittered(wait)),
+            wait: wait.saturating_mul(2).clamp(WAIT, WAIT_MAX),
+        };
+        (false, Some(next))
     }
 
     /// Asks the tool of a call in doubt what became of it, and settles the claim as it says, with a record that names the

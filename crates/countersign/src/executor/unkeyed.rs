@@ -15,10 +15,10 @@ use countersign_evidence::seal::UserKey;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{Executor, store_fault};
 use super::admit::scope_of;
 use super::authorize::Allowed;
 use super::stop::Stop;
+use super::{Executor, store_fault};
 use crate::again::{self, AGAIN};
 use crate::authorize::UnkeyedWrites;
 use crate::catalog::Entry;

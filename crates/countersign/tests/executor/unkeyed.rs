@@ -454,3 +454,54 @@ async fn a_secret_is_not_kept_for_a_look_up() {
     let asked = world.executor.ask_about(&claims[0], None).await.unwrap();
     assert_eq!(asked, LookedUp::NotKept);
 }
+
+/// A server asks again and again, less and less often, until the tool knows.
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_asked_until_it_knows() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let (probe, _) = losing(Recovery::Reconcile { grace_seconds: 0 }, || {
+        match ASKED.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 => Ok(Reconciled::Unknown),
+            _ => Ok(Reconciled::Happened(json!(1).into())),
+        }
+    });
+    let world = World::logging([probe]);
+    send(&world, "sms.send", sent()).await;
+    let mut doubts = Doubts::default();
+    let mut asked = Vec::new();
+    for second in 0..120 {
+        world.executor.ask_about_doubts(&mut doubts).await.unwrap();
+        let now = ASKED.load(Ordering::SeqCst);
+        if now as usize > asked.len() {
+            asked.push(second);
+        }
+        world.advance_seconds(1);
+    }
+    let [first, second, third] = asked[..] else {
+        panic!("asked at {asked:?}");
+    };
+    assert_eq!(first, 0);
+    assert!((15..=25).contains(&(second - first)), "{asked:?}");
+    assert!((30..=50).contains(&(third - second)), "{asked:?}");
+    assert_eq!(claims(&world).await[0].state, ClaimState::Succeeded);
+}
+
+/// The loop of a server settles what it finds.
+#[tokio::test(start_paused = true)]
+async fn a_server_settles_a_doubt_by_itself() {
+    let (probe, _) = losing(Recovery::Reconcile { grace_seconds: 0 }, || {
+        Ok(Reconciled::DidNotHappen)
+    });
+    let world = World::logging([probe]);
+    send(&world, "sms.send", sent()).await;
+    let settled = async {
+        while claims(&world).await[0].state == ClaimState::InDoubt {
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        () = world.executor.keep_asking_about_doubts() => {}
+        () = settled => {}
+    }
+    assert_eq!(claims(&world).await[0].state, ClaimState::Released);
+}

@@ -1,5 +1,7 @@
 //! From the result of a tool to the `data` of a reply.
 
+use std::sync::Arc;
+
 use countersign::{Reply, ToolError};
 use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
 use http::HeaderMap;
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::VENDOR;
 use super::tool::McpTool;
-use crate::http::answer::{Read, Unusable, json_of, tell_digits};
+use crate::http::answer::{Read, Unusable, Whole, json_of, tell_digits};
 use crate::http::fault::excerpt;
 use crate::manifest::{ResponseFormat, Secret};
 use crate::scrub;
@@ -16,24 +18,43 @@ use crate::select::Filter;
 use crate::words::Say;
 
 /// The reply that a result makes.
-pub(super) fn reply(
+pub(super) async fn reply(
     tool: &McpTool,
     result: CallToolResult,
     sent: &[Secret],
-    chosen: Option<&Filter>,
+    chosen: Option<&Arc<Filter>>,
 ) -> Result<Reply, ToolError> {
     if result.is_error == Some(true) {
         return Err(error(tool, &result, sent));
     }
     let meta = result.meta.as_ref();
     let ttl = meta.and_then(|own| own.get(&format!("{VENDOR}ttl_seconds"))?.as_u64());
+    let bytes = bytes_of(&result);
     let read = value(tool, result);
     let digits = read.as_ref().map(|own| own.digits).unwrap_or_default();
     let value = read.map(|own| scrub::value(own.value, sent));
-    let mut reply = tool.reader.finish(tool.whose(), value, None, chosen)?;
+    let whole = Whole {
+        value,
+        text: None,
+        bytes,
+        answer: None,
+    };
+    let mut reply = tool.reader.finish(tool.whose(), whole, chosen).await?;
     tell_digits(tool.whose(), digits, &mut reply);
     reply.ttl_seconds = ttl.and_then(|ttl| u32::try_from(ttl).ok());
     Ok(reply)
+}
+
+/// Size of an answer, as far as its texts have it: servers repeat a structured answer as a text. One without texts counts as large.
+pub(super) fn bytes_of(result: &CallToolResult) -> u64 {
+    let texts = result.content.iter().map(|block| match block {
+        ContentBlock::Text(own) => own.text.len() as u64,
+        _ => u64::MAX,
+    });
+    match texts.fold(0, u64::saturating_add) {
+        0 => u64::MAX,
+        bytes => bytes,
+    }
 }
 
 /// Returns the structured answer, or else the content of the blocks.
@@ -45,10 +66,10 @@ fn value(tool: &McpTool, result: CallToolResult) -> Result<Read, Unusable> {
         return Ok(Read::from(json!({ "content": result.content })));
     };
     match tool.reader.format() {
-        ResponseFormat::Json => json_of(text.as_bytes()),
+        ResponseFormat::Json => json_of(&text),
         // A text stays a text, unless JSON is declared.
         ResponseFormat::Auto if tool.spec.output.is_some() => {
-            let read = json_of(text.as_bytes());
+            let read = json_of(&text);
             Ok(read.unwrap_or_else(|_| Read::from(Value::String(text))))
         }
         ResponseFormat::Auto | ResponseFormat::Text | ResponseFormat::Base64 => {
