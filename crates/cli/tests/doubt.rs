@@ -7,7 +7,7 @@
 )]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
@@ -126,5 +126,72 @@ fn a_call_that_was_killed_is_found_by_each_key() {
     assert_eq!(found, serde_json::json!([]));
     // A call that has not ended is no call of the list.
     assert_eq!(folder.json(&["calls"]), serde_json::json!([]));
+    folder.json(&["verify", "--all"]);
+}
+
+/// Answers a request with a JSON body, and closes the connection.
+fn answer(listener: &TcpListener, body: &str) -> String {
+    let (key, mut stream) = key_of_request(listener);
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    key
+}
+
+/// A17, T8: an operator has the tool asked what became of a call in doubt that nobody repeats. What it says settles the call, and its
+/// record names the operator.
+#[test]
+fn an_operator_has_the_tool_asked() {
+    let _watchdog = Watchdog::start();
+    let folder = Folder(tempfile::tempdir().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let config = format!(
+        "[[upstream]]\nname = \"orders\"\nbase_url = \"http://{address}\"\nallow_private = [\"loopback\"]\n\n\
+         [[tool]]\nname = \"orders.place\"\nupstream = \"orders\"\ndescription = \"Places an order.\"\n\
+         effect = \"external\"\nparameters = [{{ name = \"sku\" }}]\nrecovery.reconcile.grace_seconds = 0\n"
+    );
+    fs::write(folder.0.path().join("countersign.toml"), config).unwrap();
+    let call = [
+        "call",
+        "orders.place",
+        "--args",
+        "{sku: 'a1'}",
+        "--user",
+        "u_7",
+    ];
+    let service = std::thread::spawn(move || {
+        let (lost, stream) = key_of_request(&listener);
+        drop(stream);
+        let unknown = answer(&listener, r#"{"outcome": "unknown"}"#);
+        let found = answer(
+            &listener,
+            r#"{"outcome": "happened", "data": {"order": 7}}"#,
+        );
+        [lost, unknown, found]
+    });
+    let (code, _, said) = folder.run(&call);
+    assert_eq!(code, Some(1), "{said}");
+    let claims = folder.json(&["claims", "list", "--state", "in_doubt"]);
+    let key = claims[0]["key"].as_str().unwrap().to_owned();
+    let ask = ["claims", "resolve", "u_7", "orders.place", &key, "--ask"];
+    let (code, _, said) = folder.run(&ask);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("could not tell"), "{said}");
+    let settled = folder.json(&ask);
+    assert_eq!(settled["happened"], true);
+    let keys = service.join().unwrap();
+    assert!(keys.iter().all(|own| *own == keys[0]), "{keys:?}");
+    let claims = folder.json(&["claims", "list"]);
+    assert_eq!(claims[0]["state"], "succeeded");
+    let record = settled["evidence"].as_str().unwrap();
+    let shown = folder.json(&["evidence", "show", record]);
+    let actor = shown["record"]["actor"]["id"].as_str().unwrap();
+    assert!(actor.starts_with("operator/"), "{shown:#}");
+    let (code, _, said) = folder.run(&ask);
+    assert_eq!(code, Some(2), "{said}");
     folder.json(&["verify", "--all"]);
 }

@@ -37,6 +37,7 @@ const CASES: [&str; 64] = [
     "claims list",
     "claims forget --days 30 --reason x",
     "claims resolve u_7 notes.add 00000000 --did-not-happen --reason x",
+    "claims resolve u_7 notes.add 00000000 --ask",
     "completions bash",
     "config show",
     "config schema",

@@ -149,13 +149,26 @@ pub struct Row {
     pub origin: Origin,
 }
 
-/// A value that differs between two configurations. The values stay out of it.
+/// A value that differs between two configurations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// The key with its tables.
+    /// The key with its tables; an entry of a list has its name there, such as `tool[crm.find].deadline_ms`.
     pub key: String,
     /// True if a running server takes it; otherwise it counts from the next start.
     pub is_live: bool,
+    /// The old and the new value as JSON; `None` unless both may be shown: numbers, booleans and short strings, and no reference to a
+    /// secret, no address, and nothing of the tables whose values only the operator and a service know.
+    pub values: Option<(String, String)>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.key)?;
+        match &self.values {
+            Some((old, new)) => write!(f, " ({old} → {new})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A whole configuration.
@@ -324,24 +337,85 @@ impl Loaded {
         }
     }
 
-    /// The keys whose values differ in a newer configuration.
+    /// The values that differ in a newer configuration. Entries of lists are compared by their names, so that one that is added or moved
+    /// does not make a change of every entry behind it.
     pub fn changes(&self, newer: &Self) -> Vec<Change> {
-        let values = |loaded: &Self| -> BTreeMap<String, Value> {
-            let rows = loaded.rows().into_iter();
-            rows.map(|row| (row.key, row.value)).collect()
-        };
-        let (old, new) = (values(self), values(newer));
+        let (old, new) = (self.by_name(), newer.by_name());
         let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
         keys.sort();
         keys.dedup();
-        keys.into_iter()
-            .filter(|key| old.get(*key) != new.get(*key))
-            .map(|key| Change {
+        let differing = keys.into_iter().filter_map(|key| {
+            let (before, after) = (old.get(key), new.get(key));
+            if before.map(|it| &it.value) == after.map(|it| &it.value) {
+                return None;
+            }
+            let place = &before.or(after)?.key;
+            let value = |row: Option<&Row>| row.map_or(Value::Null, |row| row.value.clone());
+            let (before, after) = (value(before), value(after));
+            let may_show = may_show(place, &before) && may_show(place, &after);
+            Some(Change {
                 key: key.clone(),
-                is_live: schema::is_live(key),
+                is_live: schema::is_live(place),
+                values: may_show.then(|| (before.to_string(), after.to_string())),
             })
-            .collect()
+        });
+        differing.collect()
     }
+
+    /// The rows by their keys, with the names of entries in place of their numbers. A further entry of the same name has its number
+    /// among those of that name.
+    fn by_name(&self) -> BTreeMap<String, Row> {
+        let rows = self.rows();
+        let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        let mut named: BTreeMap<&str, String> = BTreeMap::new();
+        for row in &rows {
+            let entry = row.key.strip_suffix("].name");
+            let entry = entry.and_then(|entry| Some((entry, entry.split_once('[')?)));
+            let (Some((entry, (list, place))), Some(name)) = (entry, row.value.as_str()) else {
+                continue;
+            };
+            // A list within an entry has no names of its own here.
+            if place.contains('[') {
+                continue;
+            }
+            let count = counts.entry((list, name)).or_default();
+            *count += 1;
+            let named_as = match count {
+                1 => format!("{list}[{name}]"),
+                more => format!("{list}[{name}#{more}]"),
+            };
+            named.insert(entry, named_as);
+        }
+        let key_of = |key: &str| {
+            let (entry, rest) = key.split_once(']')?;
+            Some(format!("{}{rest}", named.get(entry)?))
+        };
+        let keyed = rows.iter().map(|row| {
+            let key = key_of(&row.key).unwrap_or_else(|| row.key.clone());
+            (key, row.clone())
+        });
+        keyed.collect()
+    }
+}
+
+/// Longest string of a setting that is shown.
+const SHOWN_BYTES_MAX: usize = 80;
+
+/// True if the value of a key may stand in a log. References to secrets, addresses and e-mail addresses may not, and neither may the values
+/// of tables that an operator and a service have agreed on: such a text is often a secret that stands in the wrong place.
+fn may_show(key: &str, value: &Value) -> bool {
+    const AGREED: [&str; 7] = [
+        "auth", "headers", "env", "query", "preset", "request", "policy",
+    ];
+    let text = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => return true,
+        Value::String(text) => text,
+        Value::Array(_) | Value::Object(_) => return false,
+    };
+    let is_reference = text.starts_with("env:") || text.starts_with("file:");
+    let is_address = text.contains("://") || text.contains('@');
+    let is_agreed = key.split('.').any(|part| AGREED.contains(&part));
+    text.len() <= SHOWN_BYTES_MAX && !is_reference && !is_address && !is_agreed
 }
 
 /// The schema at a key.

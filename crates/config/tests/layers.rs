@@ -118,9 +118,9 @@ fn the_shop_is_there_without_a_file_and_off_with_one() {
     );
 }
 
-/// The difference names keys, and which of them a running server takes.
+/// The difference names keys, and which of them a running server takes; it shows no value that may be a secret.
 #[test]
-fn the_difference_of_two_files_names_keys_only() {
+fn the_difference_of_two_files_names_keys() {
     let old = load("[server]\nlisten = '1'\n", Vec::new());
     let new = load(
         "[server]\nlisten = '2'\n[telemetry]\nlog = 'warn'\n[policy]\nrevision = 's3cret'\n[[policy.tools]]\nmatch = '*'\n",
@@ -129,7 +129,7 @@ fn the_difference_of_two_files_names_keys_only() {
     let changes = old.changes(&new);
     let changes: Vec<String> = changes
         .iter()
-        .map(|change| format!("{} {}", change.key, change.is_live))
+        .map(|change| format!("{change} {}", change.is_live))
         .collect();
     assert_eq!(
         changes,
@@ -137,8 +137,58 @@ fn the_difference_of_two_files_names_keys_only() {
             "policy true",
             "policy.revision true",
             "policy.tools[0].match true",
-            "server.listen false",
-            "telemetry.log true",
+            "server.listen (\"127.0.0.1:1\" → \"127.0.0.1:2\") false",
+            "telemetry.log (\"info\" → \"warn\") true",
+        ]
+    );
+}
+
+/// Issue 14, 1: entries are compared by their names. One that is inserted first is one change, not one of every entry behind it.
+#[test]
+fn an_entry_that_is_inserted_first_is_one_change() {
+    let entries = |first: &str, more: &str, key: &str| {
+        let text = format!(
+            "{first}
+            [[upstream]]
+            name = 'svc'
+            base_url = 'https://svc.example'
+            auth.bearer.token = 'env:{key}'
+            headers = {{ X-Team = '{key}' }}
+            [[tool]]
+            name = 'svc.b'
+            deadline_ms = 2
+            [[tool]]
+            name = 'svc.c'
+            deadline_ms = {more}
+            parameters = [{{ name = 'n', kind = 'integer' }}, {{ name = 'm', kind = 'string' }}]
+            [[tool]]
+            name = 'svc.c'
+            title = 'C'
+            "
+        );
+        load(&text, Vec::new())
+    };
+    let old = entries("", "3", "ONE");
+    let changes = |new: &Loaded| {
+        let changes = old.changes(new).into_iter();
+        changes.map(|it| it.to_string()).collect::<Vec<_>>()
+    };
+    let inserted = "[[tool]]\nname = 'svc.a'\ndeadline_ms = 1";
+    assert_eq!(
+        changes(&entries(inserted, "3", "ONE")),
+        [
+            "tool[svc.a].deadline_ms (null → 1)",
+            "tool[svc.a].name (null → \"svc.a\")",
+        ]
+    );
+    assert_eq!(
+        changes(&entries(inserted, "4", "TWO")),
+        [
+            "tool[svc.a].deadline_ms (null → 1)",
+            "tool[svc.a].name (null → \"svc.a\")",
+            "tool[svc.c].deadline_ms (3 → 4)",
+            "upstream[svc].auth.bearer.token",
+            "upstream[svc].headers.X-Team",
         ]
     );
 }

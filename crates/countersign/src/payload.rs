@@ -6,10 +6,12 @@
 use countersign_contract::envelope::{Client, Warning};
 use countersign_contract::evidence::{EvidenceRecord, Exact, Opening, Payload, VERSION};
 use countersign_contract::trace::Trace;
-use countersign_contract::{Actor, ErrorBody, RequestId, SnapshotId, Source, canonical};
+use countersign_contract::{Actor, Digest, ErrorBody, RequestId, SnapshotId, Source, canonical};
 use countersign_evidence::bundle::{self, Value};
 use countersign_evidence::seal::{self, UserKey};
 use serde::{Deserialize, Serialize};
+
+use crate::scribe::Entropy;
 
 /// Everything of a payload that isn't committed to by itself.
 #[derive(Default, Serialize)]
@@ -70,6 +72,21 @@ pub(crate) fn text_of(plain: &Plain<'_>, salt: &[u8; 32], exact: &[(&str, &str)]
     }
     text.push('}');
     text
+}
+
+/// Seals a payload for its record, which from here on names the sealed bytes.
+pub(crate) fn seal(
+    plain: &Plain<'_>,
+    entropy: &Entropy,
+    keys: &UserKey,
+    record: &mut EvidenceRecord,
+    exact: &[(&str, &str)],
+) -> Vec<u8> {
+    let text = text_of(plain, &entropy.salt, exact);
+    let aad = aad(plain.user_id, &record.id);
+    let sealed = keys.seal(entropy.nonce, &aad, text.as_bytes());
+    record.payload = Some(Digest::of_bytes(&sealed));
+    sealed
 }
 
 fn push_hex(text: &mut String, bytes: &[u8]) {
@@ -258,6 +275,6 @@ impl First {
 /// 32 bytes in lower-case hexadecimal.
 fn bytes_of(hex: &str) -> Option<[u8; 32]> {
     // A digest has the one spelling of 32 bytes that the contract reads.
-    let digest: countersign_contract::Digest = format!("sha256:{hex}").parse().ok()?;
+    let digest: Digest = format!("sha256:{hex}").parse().ok()?;
     Some(*digest.as_bytes())
 }

@@ -286,6 +286,17 @@ impl Act {
         keys: Option<&UserKey>,
         request_id: Option<RequestId>,
     ) -> Entry {
+        let record = self.record(id, keys, request_id);
+        self.entry_with(&record, keys)
+    }
+
+    /// The record of the event, before it is kept: more may be written into it.
+    pub(crate) fn record(
+        &self,
+        id: SnapshotId,
+        keys: Option<&UserKey>,
+        request_id: Option<RequestId>,
+    ) -> EvidenceRecord {
         let subject = keys
             .filter(|_| !self.user_id.is_empty())
             .map(|keys| keys.subject(&self.user_id));
@@ -296,24 +307,28 @@ impl Act {
                 id: actor.id.clone(),
             },
         });
-        let record = EvidenceRecord {
-            request_id: request_id.clone(),
+        EvidenceRecord {
+            request_id,
             subject,
             actor,
-            act: self.about,
+            act: self.about.clone(),
             retention: self.retention,
-            ..EvidenceRecord::new(self.kind, id.clone(), self.at.to_string())
-        };
+            ..EvidenceRecord::new(self.kind, id, self.at.to_string())
+        }
+    }
+
+    /// The entry that the store keeps of the event's [record](Self::record).
+    pub(crate) fn entry_with(self, record: &EvidenceRecord, keys: Option<&UserKey>) -> Entry {
         Entry {
-            id,
+            id: record.id.clone(),
             sealed_under: keys.map(UserKey::id),
             user_id: self.user_id,
             kind: self.kind,
             at: self.at,
-            request_id,
+            request_id: record.request_id.clone(),
             tool: None,
             code: None,
-            leaf: canonical_leaf(&record),
+            leaf: canonical_leaf(record),
             payload: None,
             keep_payload: None,
         }

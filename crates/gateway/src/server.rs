@@ -133,6 +133,8 @@ impl Server {
         let executor = gateway.executor().clone();
         let counting = tokio::spawn(async move { executor.keep_counting_refusals().await });
         let denying = tokio::spawn(gateway.clone().count_denials());
+        let executor = gateway.executor().clone();
+        let asking = tokio::spawn(async move { executor.keep_asking_about_doubts().await });
         let told = async {
             stop.await;
             gateway.health().leave();
@@ -147,6 +149,7 @@ impl Server {
         tidying.abort();
         counting.abort();
         denying.abort();
+        asking.abort();
         gateway.health().drain();
         let finished = async {
             connections.graceful.shutdown().await;

@@ -8,6 +8,7 @@ pub(crate) mod auth;
 pub(crate) mod backoff;
 mod body;
 pub(crate) mod breaker;
+mod charset;
 mod digits;
 pub(crate) mod fault;
 pub(crate) mod guard;

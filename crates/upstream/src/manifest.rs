@@ -4,6 +4,7 @@
 //! Nothing here is read from a file or sent anywhere. [`Manifest::check`] finds mistakes that the types cannot express.
 
 mod argument;
+mod auths;
 mod check;
 mod mcp;
 mod network;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use argument::{
     ArgumentEntry, CallMember, FileEncoding, FilePart, ParameterEntry, Place, Style,
 };
+pub use auths::Auths;
 pub(crate) use check::{complaints_about_request, default_place, is_free_header, is_header};
 pub use mcp::{Connections, Discovery, Trust};
 pub use network::{Network, NotANetwork, is_public};
@@ -30,7 +32,7 @@ pub use secret::{NotAReference, Secret, SecretError, SecretRef};
 pub use statuses::Statuses;
 pub use template::{Piece, Template, TemplateError};
 pub use tool::{
-    BodyFormat, DryRunRule, ErrorRule, Imported, Method, OnMismatch, PageBy, Pagination,
+    BodyFormat, DryRunRule, ErrorRule, Imported, Method, OnMismatch, PageBy, PagePlace, Pagination,
     ReconcileEntry, RequestEntry, ResponseEntry, ResponseFormat, ToolEntry,
 };
 pub use upstream::{

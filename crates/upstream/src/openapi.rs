@@ -398,7 +398,9 @@ impl<'d> Importing<'d, '_> {
         let host = |address: &str| Url::parse(address).ok()?.host_str().map(str::to_owned);
         let is_same = host(&main.base_url) == host(&upstream.base_url);
         let is_sealed = upstream.base_url.starts_with("https:");
-        upstream.auth = main.auth.filter(|_| is_same && is_sealed);
+        if is_same && is_sealed {
+            upstream.auth = main.auth;
+        }
         let told = if is_same {
             ""
         } else {

@@ -16,7 +16,7 @@ use crate::mcp::follow::Follower;
 use crate::mcp::pins::{Pin, Pins, PinsError};
 use crate::mcp::shelf::{self, Names, Shelf};
 use crate::mcp::{Following, LeftOut, NotListed, Server, Witness};
-use crate::user_token::StoreToken;
+use crate::user_token::{ListTokens, StoreToken};
 
 /// The services of a manifest, ready to be called. Tools that are made from it share its connections.
 ///
@@ -246,7 +246,7 @@ impl Upstreams {
                 tools.push(Arc::new(HttpTool::new(&entry, service.clone())?));
             }
         }
-        tools.extend(store_token(&self.manifest));
+        tools.extend(token_tools(&self.manifest));
         let names = Names::of(others.iter().chain(&tools));
         tools.extend(self.shelf.tools(names));
         Ok(tools)
@@ -266,7 +266,7 @@ impl Upstreams {
             Ok(tool)
         });
         let mut tools: Vec<_> = tools.collect::<Result<_, Undeclared>>()?;
-        tools.extend(store_token(manifest));
+        tools.extend(token_tools(manifest));
         let names = Names::of(others.iter().chain(&tools));
         let pin_of = |name: &str| pins.upstreams.get(name).cloned();
         tools.extend(shelf::declared(manifest, pin_of, names));
@@ -311,10 +311,12 @@ pub enum ApproveError {
     Pins(#[from] PinsError),
 }
 
-/// The tool that takes tokens of users, where an upstream has any.
-fn store_token(manifest: &Manifest) -> Option<Arc<dyn DynTool>> {
+/// The tools that take and list tokens of users, where an upstream has any.
+fn token_tools(manifest: &Manifest) -> Vec<Arc<dyn DynTool>> {
     let users = manifest.upstream.iter();
     let users = users.filter(|it| it.takes_user_tokens());
-    let tool = StoreToken::new(users.map(|it| it.name.clone()))?;
-    Some(Arc::new(tool))
+    let names: Vec<String> = users.map(|it| it.name.clone()).collect();
+    let store = StoreToken::new(names.clone()).map(|it| Arc::new(it) as Arc<dyn DynTool>);
+    let list = ListTokens::new(names).map(|it| Arc::new(it) as Arc<dyn DynTool>);
+    store.into_iter().chain(list).collect()
 }

@@ -121,3 +121,45 @@ impl DynTool for StoreToken {
         })
     }
 }
+
+/// The tool `upstream.list_tokens`: the upstreams that take a token of their user, and whether one is kept. No token is shown.
+pub struct ListTokens {
+    spec: ToolSpec,
+    upstreams: Vec<String>,
+}
+
+impl ListTokens {
+    /// A tool that lists the tokens for these upstreams.
+    pub fn new(upstreams: Vec<String>) -> Option<Self> {
+        if upstreams.is_empty() {
+            return None;
+        }
+        let name = ToolName::new("upstream.list_tokens").ok()?;
+        let text = "Lists the services that take a token of the user's own, and for which of them one is kept.";
+        let spec = ToolSpec::new(name, text)
+            .input(Input::parameters([]))
+            .version(env!("CARGO_PKG_VERSION"));
+        Some(Self { spec, upstreams })
+    }
+}
+
+impl DynTool for ListTokens {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        _: Arguments,
+    ) -> BoxFuture<'a, Result<Reply, ToolError>> {
+        Box::pin(async move {
+            let mut listed = Vec::new();
+            for upstream in &self.upstreams {
+                let kept: Option<Kept> = ctx.state().look_at(&TOKENS, upstream).await?;
+                listed.push(json!({"upstream": upstream, "kept": kept.is_some()}));
+            }
+            Ok(Reply::from(json!({ "upstreams": listed })))
+        })
+    }
+}

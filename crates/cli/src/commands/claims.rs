@@ -2,17 +2,20 @@
 
 use clap::ValueEnum;
 use countersign::archive::{KeyedClaim, Resolution, Resolved};
+use countersign::executor::LookedUp;
 use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState};
+use countersign::rules::Rules;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::reason;
 use crate::answer::{write_json, write_table};
+use crate::catalog;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::operations::Operation;
-use crate::place::{Place, PlaceOptions, archive_failed};
+use crate::place::{Place, PlaceOptions, archive_failed, store_failed};
 use crate::table::Table;
 use crate::terminal::Terminal;
 
@@ -62,14 +65,18 @@ pub(crate) struct List {
     limit: usize,
 }
 
-/// Settle a call that is in doubt: state whether its effect happened
+/// Settle a call that is in doubt: state whether its effect happened, or ask its tool
 ///
 /// Check in the service that the tool calls first. If the effect happened, every repeat of the call gets
 /// your answer. If it did not happen, the call may be made again. Your statement is recorded.
+///
+/// With --ask the tool is asked, as it declares it with `recovery.reconcile`. A server asks by itself, too, and goes on
+/// asking: use --ask to know it now.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 #[command(
     after_long_help = "\
 Examples:
+  countersign claims resolve u_7 payments.charge e154ba2c --ask
   countersign claims resolve u_7 payments.charge e154ba2c --happened '{\"charge\": \"ch_1\"}' --reason 'seen in the books'
   countersign claims resolve u_7 payments.charge e154ba2c --did-not-happen --reason 'not in the books'",
     group = clap::ArgGroup::new("outcome").required(true)
@@ -95,9 +102,13 @@ pub(crate) struct Resolve {
     #[arg(long, group = "outcome")]
     did_not_happen: bool,
 
+    /// Ask the tool, by its declared look-up
+    #[arg(long, group = "outcome", conflicts_with = "reason")]
+    ask: bool,
+
     /// Reason for your answer; sealed in the record
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: String,
+    #[arg(long, value_name = "TEXT", value_parser = reason, required_unless_present = "ask")]
+    reason: Option<String>,
 }
 
 /// Maximum number of claims that a key is searched in.
@@ -211,10 +222,13 @@ impl Operation for Resolve {
     fn perform(&self, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
         let resolution = self.resolution()?;
         let claim = self.claim(place)?;
+        if self.ask {
+            return ask(&claim, place, terminal);
+        }
         let mut journal = Journal::start(place)?;
         let (archive, by) = (place.archive(), &place.by);
-        let resolved =
-            archive.resolve_claim(&claim.scope, claim.attempt, resolution, by, &self.reason);
+        let reason = self.reason.as_deref().unwrap_or_default();
+        let resolved = archive.resolve_claim(&claim.scope, claim.attempt, resolution, by, reason);
         let resolved = place.runtime.block_on(resolved).map_err(archive_failed)?;
         journal.sign(place)?;
         match resolved {
@@ -278,6 +292,62 @@ impl Resolve {
             }
         }
     }
+}
+
+/// Asks the tool of a call in doubt what became of it, with the tools of the server if one has the store.
+fn ask(claim: &ClaimRow, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
+    let executor = match &place.served {
+        Some(served) => served.gateway.executor().clone(),
+        None => {
+            let (catalog, upstreams) = catalog::ready_with_upstreams(place.loaded())?;
+            catalog::ask(&upstreams, &catalog, &place.runtime);
+            place.executor(catalog, Rules::default())
+        }
+    };
+    let mut journal = Journal::start(place)?;
+    let asked = executor.ask_about(claim, Some(&place.by.actor));
+    let found = place.runtime.block_on(asked).map_err(store_failed)?;
+    journal.sign(place)?;
+    let state = "state the outcome with --happened or --did-not-happen";
+    let (id, happened) = match found {
+        LookedUp::Happened(id) => (id, true),
+        LookedUp::DidNotHappen(id) => (id, false),
+        LookedUp::TooEarly { retry_after } => {
+            let seconds = retry_after.as_secs().saturating_add(1);
+            return Err(Failure::new(
+                "the effect was not found, but a request may still be on its way",
+            )
+            .hint(format!("ask again in {seconds} s"))
+            .refused());
+        }
+        LookedUp::Unknown => {
+            let message = "the tool could not tell what became of the call";
+            return Err(Failure::new(message).hint(state).refused());
+        }
+        LookedUp::NoLookUp => {
+            let message = format!("the tool {} declares no look-up", claim.scope.tool);
+            return Err(Failure::new(message).hint(state).refused());
+        }
+        LookedUp::NotKept => {
+            let message = "the arguments of the call are not stored, so it cannot be looked up";
+            return Err(Failure::new(message).hint(state).refused());
+        }
+        LookedUp::NotInDoubt => {
+            let message = "the call is not in doubt any more";
+            return Err(Failure::new(message).refused());
+        }
+    };
+    if terminal.is_for_programs() {
+        write_json(terminal, &json!({"evidence": id, "happened": happened}))?;
+    } else {
+        terminal.say(if happened {
+            "ok: the tool says that it happened; repeats get what it found"
+        } else {
+            "ok: the tool says that it did not happen; the call may be made again"
+        })?;
+        terminal.say(format_args!("evidence: {id}"))?;
+    }
+    Ok(Exit::Ok)
 }
 
 #[derive(Serialize)]

@@ -327,6 +327,9 @@ impl Play<'_> {
         assert_eq!(missing.code, Some(2), "{missing:?}");
         self.run(&[&resolve[..], &["--happened", "{"]].concat())
             .no();
+        let ask = ["claims", "resolve", "u_7", "notes.add", "00", "--ask"];
+        let missing = self.run(&ask);
+        assert_eq!(missing.code, Some(2), "{missing:?}");
         let forget = ["claims", "forget", "--days", "400", "--reason", "r"];
         self.run(&forget).ok();
         self.run(&["store", "trust-clock", "--reason", "r"]).ok();

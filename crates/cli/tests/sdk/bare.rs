@@ -78,6 +78,37 @@ fn assert_once(gateway: &Gateway, arguments: &str) -> Value {
     first
 }
 
+/// A6: a bare service becomes a governed tool with at most ten added lines, its look-up among them. A line that is only changed counts, too.
+#[test]
+fn a_bare_service_is_governed_with_ten_lines() {
+    let code = |file: &str| {
+        let text = std::fs::read_to_string(root().join("examples").join(file)).unwrap();
+        // What is said about the file is no part of the program.
+        let text = match text.strip_prefix("\"\"\"") {
+            Some(documented) => documented.split_once("\"\"\"").unwrap().1.to_owned(),
+            None => text,
+        };
+        let lines = text.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (bare, governed) in [
+        ("python/bare_fastapi.py", "python/governed_fastapi.py"),
+        (
+            "typescript/bare-express.ts",
+            "typescript/governed-express.ts",
+        ),
+    ] {
+        let mut known = code(bare);
+        let added = code(governed).into_iter().filter(|line| {
+            let at = known.iter().position(|own| own == line);
+            at.map(|at| known.remove(at)).is_none()
+        });
+        let added: Vec<_> = added.collect();
+        assert!((1..=10).contains(&added.len()), "{governed}: {added:#?}");
+    }
+}
+
 const ARGUMENTS: &str = r#"{"sku": "SKU-1", "quantity": "2"}"#;
 
 /// A6, B15: a `FastAPI` service as it is, by configuration alone; and with the decorator, which gives it a look-up.

@@ -1,7 +1,7 @@
 //! The records of operators' acts. The operator's own words are sealed: they may name a person.
 
 use countersign_contract::evidence::RecordedActor;
-use countersign_contract::{Digest, EvidenceRecord, RecordKind, Retention, SnapshotId};
+use countersign_contract::{EvidenceRecord, RecordKind, Retention, SnapshotId};
 use countersign_evidence::seal::UserKey;
 use serde_json::Value;
 
@@ -71,11 +71,7 @@ impl Archive {
             reason: Some(reason),
             ..Plain::default()
         };
-        let text = payload::text_of(&plain, &entropy.salt, exact);
-        let aad = payload::aad(owner, &record.id);
-        let sealed = keys.seal(entropy.nonce, &aad, text.as_bytes());
-        record.payload = Some(Digest::of_bytes(&sealed));
-        sealed
+        payload::seal(&plain, entropy, keys, record, exact)
     }
 
     pub(super) fn entropy(&self) -> Entropy {

@@ -16,7 +16,7 @@ use super::confirm::{Approved, Confirmed};
 use super::joins::{Joined, Patience, Waited};
 use super::print::{Fingerprint, StoredReply};
 use super::queue::Turn;
-use super::reconcile::Reconciliation;
+use super::reconcile::{LookUp, Reconciliation};
 use super::spend::{Spending, over_budget, reserve_of};
 use super::stop::Stop;
 use super::trail::Trail;
@@ -295,10 +295,18 @@ impl Executor {
             scope: key.scope.clone(),
             attempt: held.attempt,
         };
-        let found = self.reconcile(claimed, &claim, held.age, grace).await?;
-        match found {
+        let look = LookUp {
+            entry: &claimed.entry,
+            ctx: &claimed.ctx,
+            arguments: &claimed.arguments,
+            keys: &claimed.keys,
+            claim: &claim,
+            by: None,
+        };
+        let found = self.reconcile(&look, held.age, grace).await;
+        match found.map_err(|error| store_fault(&error))? {
             Reconciliation::Happened(reply) => Ok(Taking::Found(claim, reply)),
-            Reconciliation::DidNot => Ok(Taking::Again),
+            Reconciliation::DidNot(_) => Ok(Taking::Again),
             Reconciliation::Unknown => Err(in_doubt()),
             Reconciliation::TooEarly { retry_after_ms } => Err(in_doubt_until(retry_after_ms)),
         }

@@ -128,7 +128,7 @@ impl Executor {
         }
     }
 
-    fn entropy(&self) -> Entropy {
+    pub(super) fn entropy(&self) -> Entropy {
         let mut entropy = Entropy::default();
         let ids = &self.parts.ids;
         ids.fill(&mut entropy.salt);

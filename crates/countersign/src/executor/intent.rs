@@ -1,10 +1,16 @@
 //! Part of step 6: an external effect is recorded in the log before it begins (A9, A17).
 //!
+//! If the tool can look a lost call up, the arguments are sealed with it: the look-up then needs no caller who repeats the
+//! call (`doubt.rs`).
+//!
 //! The claim says that a key is taken; the intent is the evidence of it. If there is neither the record of the call nor
 //! an answer, there is the intent: a process died during the effect, and the claim's recovery decides what is done
 //! about it.
 
-use countersign_contract::{ErrorBody, RecordKind, Source};
+use countersign_contract::evidence::RecordedArguments;
+use countersign_contract::tool::Recovery;
+use countersign_contract::{ErrorBody, EvidenceRecord, RecordKind, Source};
+use countersign_evidence::seal;
 use serde_json::{Value, json};
 
 use super::bind::KeyedCall;
@@ -12,6 +18,7 @@ use super::claim::Claimed;
 use super::trail::Trail;
 use super::{Executor, store_fault};
 use crate::ledger::{Claim, Durability, Hex};
+use crate::payload::{self, Plain};
 use crate::scribe::{Act, Draft};
 
 impl Executor {
@@ -48,11 +55,14 @@ impl Executor {
             about,
             retention: behaviour.retention,
         };
-        let entry = act.entry_of_call(
-            parts.ids.snapshot_id(),
-            Some(&claimed.keys),
-            Some(request_id),
-        );
+        let keys = Some(&*claimed.keys);
+        let mut record = act.record(parts.ids.snapshot_id(), keys, Some(request_id));
+        let payload = self.kept_for_look_up(claimed, trail, &mut record);
+        let mut entry = act.entry_with(&record, keys);
+        entry.keep_payload = payload
+            .as_ref()
+            .and_then(|_| parts.retention.of(behaviour.retention));
+        entry.payload = payload;
         let kept = parts
             .store
             .append(Draft::from(entry), Durability::Committed)
@@ -61,6 +71,47 @@ impl Executor {
             let body: ErrorBody = store_fault(&error);
             claimed.barred.get_or_insert(body);
         }
+    }
+
+    /// Seals what a look-up needs of the call; `None` if the tool cannot look one up, or if the arguments have a declared
+    /// secret, which no record keeps.
+    fn kept_for_look_up(
+        &self,
+        claimed: &Claimed,
+        trail: &Trail,
+        record: &mut EvidenceRecord,
+    ) -> Option<Vec<u8>> {
+        match claimed.entry.spec().behaviour.recovery {
+            Recovery::Reconcile { .. } => {}
+            Recovery::Operator | Recovery::Retry | Recovery::DownstreamKey { .. } => return None,
+        }
+        if claimed.entry.redaction.has_secrets() {
+            return None;
+        }
+        let arguments = trail.facts.given.as_deref()?;
+        let seen = &trail.facts.circumstances;
+        let plain = Plain {
+            user_id: &trail.record.user_id,
+            actor: Some(&trail.record.actor),
+            session_id: seen.session_id.as_deref(),
+            locale: seen.locale.as_deref(),
+            currency: seen.currency.as_deref(),
+            timezone: seen.timezone.as_deref(),
+            client: seen.client.as_ref(),
+            ..Plain::default()
+        };
+        let entropy = self.entropy();
+        let salt = seal::salt_of(&entropy.salt, seal::DOMAIN_ARGUMENTS);
+        let commitment = seal::commit(seal::DOMAIN_ARGUMENTS, &salt, arguments.as_bytes());
+        record.arguments = Some(RecordedArguments {
+            commitment: Some(commitment),
+            raw: None,
+            public: Value::Null,
+            redacted: Value::Null,
+        });
+        let exact = [("arguments", arguments)];
+        let sealed = payload::seal(&plain, &entropy, &claimed.keys, record, &exact);
+        Some(sealed)
     }
 }
 

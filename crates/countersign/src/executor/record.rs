@@ -244,7 +244,7 @@ const DATA_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The canonical form of the tool's answer. If evidence is required, an answer without one is a failure of the tool;
 /// otherwise the record has no digest of it.
-fn digested(
+pub(super) fn digested(
     reply: Reply,
     entry: &Entry,
     rule: EvidenceRule,

@@ -204,7 +204,7 @@ pub(crate) fn is_validated_only(entry: &Entry) -> bool {
 }
 
 /// Joins the notes that the tool left in its context with its answer.
-fn with_notes(
+pub(super) fn with_notes(
     ctx: &CallContext,
     answer: Result<Reply, ToolError>,
 ) -> (Vec<Warning>, Notes, Result<Reply, ToolError>) {

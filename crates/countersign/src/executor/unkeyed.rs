@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use countersign_args::Reading;
 use countersign_contract::tool::Change;
-use countersign_contract::{ActorType, Digest, Issue, IssueCode};
+use countersign_contract::{ActorType, Digest, Effect, Issue, IssueCode};
 use countersign_evidence::seal::UserKey;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::Executor;
 use super::admit::scope_of;
 use super::authorize::Allowed;
 use super::stop::Stop;
+use super::{Executor, store_fault};
 use crate::again::{self, AGAIN};
 use crate::authorize::UnkeyedWrites;
 use crate::catalog::Entry;
-use crate::ledger::{Held, HeldState, Scope};
+use crate::ledger::{ClaimQuery, ClaimState, Held, HeldState, Scope};
 use crate::observe::Surface;
 
 /// The key of a call, the caller's or one that the executor made, and its state.
@@ -82,15 +82,57 @@ impl Executor {
                 is_own: false,
             });
         }
-        let scope = scope(now);
-        let (held, left) = self.look_up(&scope).await?;
+        let current = scope(now);
+        let (mut held, mut left) = self.look_up(&current).await?;
+        let mut found = current;
+        if held.is_none()
+            && let Some(unfinished) = self.unfinished(allowed, seconds, &scope).await?
+        {
+            (held, left) = self.look_up(&unfinished).await?;
+            found = unfinished;
+        }
         Ok(MadeKey {
-            scope,
+            scope: found,
             held,
             left,
             window: Some(window),
             is_own: false,
         })
+    }
+
+    /// Finds the key of a call like this one whose effect elsewhere may still happen or may have happened, however long
+    /// ago it was made: time alone does not make the same call another one while nobody knows what became of it.
+    async fn unfinished(
+        &self,
+        allowed: &Allowed,
+        seconds: i64,
+        scope: &(dyn Fn(i64) -> Scope + Sync),
+    ) -> Result<Option<Scope>, Stop> {
+        match allowed.entry.spec().behaviour.effect {
+            Effect::Read | Effect::Write => return Ok(None),
+            Effect::External => {}
+        }
+        for state in [ClaimState::InDoubt, ClaimState::Running] {
+            let query = ClaimQuery {
+                state: Some(state),
+                user_id: Some(allowed.request.user_id.clone()),
+                tool: Some(allowed.entry.name().clone()),
+                limit: UNFINISHED_MAX,
+                ..ClaimQuery::default()
+            };
+            let rows = self.parts.store.claims(&query).await;
+            let rows = rows.map_err(|error| store_fault(&error))?;
+            let found = rows.into_iter().find(|row| {
+                let claimed = row.claimed_at.as_second().div_euclid(seconds);
+                // A call may have waited for its user between its key and its claim.
+                let windows = claimed.saturating_sub(WINDOWS_BACK)..=claimed.saturating_add(1);
+                windows.rev().any(|at| scope(at).key == row.scope.key)
+            });
+            if let Some(row) = found {
+                return Ok(Some(row.scope));
+            }
+        }
+        Ok(None)
     }
 
     /// Makes a key that only this call has. An external effect is claimed and recorded before it begins, even if the
@@ -107,6 +149,12 @@ impl Executor {
         }
     }
 }
+
+/// Maximum number of a user's unfinished calls of a tool that a repeat is looked for in.
+const UNFINISHED_MAX: usize = 256;
+
+/// Number of windows before its claim in which the key of a call may have been made.
+const WINDOWS_BACK: i64 = 8;
 
 /// True if an earlier call still counts as the same call as a repeat.
 fn counts(held: &Held, window: Duration) -> bool {

@@ -2,19 +2,23 @@
 //! twice.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use countersign::authorize::{Authorizer, Decision, UnkeyedWrites, Verdict};
-use countersign::contract::tool::Change;
+use countersign::contract::parameter::Sensitivity;
+use countersign::contract::tool::{Change, Recovery};
 use countersign::contract::{
     Actor, ActorType, Input, Parameter, RequestEnvelope, ToolSpec, ValueKind,
 };
+use countersign::executor::{Doubts, LookedUp};
+use countersign::ledger::{ClaimQuery, ClaimRow, ClaimState, Claims as _};
 use countersign::observe::{Origin, Surface};
 use countersign::unavailable::Unavailable;
-use countersign::{BoxFuture, Principal, ToolCall, ToolError};
+use countersign::{BoxFuture, Principal, Reconciled, Reply, ToolCall, ToolError};
 use serde_json::{Value, json};
 
-use crate::world::{Probe, Runs, World};
+use crate::world::{Probe, Runs, World, check_error};
 
 /// A policy with the same rule for all callers.
 struct Fixed(Rule);
@@ -284,4 +288,220 @@ async fn a_failure_is_no_answer_to_repeat() {
         assert_eq!(reply["error"]["code"], "INVALID_ARGUMENT", "{reply:#}");
     }
     runs.check(20);
+}
+
+async fn claims(world: &World) -> Vec<ClaimRow> {
+    let query = ClaimQuery {
+        limit: 10,
+        ..ClaimQuery::default()
+    };
+    world.store.claims(&query).await.unwrap()
+}
+
+type Found = fn() -> Result<Reconciled<Reply>, ToolError>;
+
+/// A tool whose first call is lost, that can look it up.
+fn losing(recovery: Recovery, found: Found) -> (Probe, Runs) {
+    let sku = Parameter::new("sku", ValueKind::String, "");
+    let runs = AtomicU32::new(0);
+    let send = Probe::external("sms.send")
+        .input(Input::parameters([sku]))
+        .with(|behaviour| behaviour.recovery = recovery)
+        .body(move |_, _| {
+            let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
+            Box::pin(async move {
+                match run {
+                    1 => Err(ToolError::timeout("no answer from the network")),
+                    _ => Ok(json!({ "run": run }).into()),
+                }
+            })
+        })
+        .finds(move |_| found());
+    let runs = send.runs();
+    (send, runs)
+}
+
+/// A5, A17: a call that may have happened is the same call when it is repeated, however much later: time does not make it
+/// another one while its outcome is unknown.
+#[tokio::test]
+async fn a_repeat_of_a_call_in_doubt_is_no_new_call_after_its_window() {
+    for wait in [60, 241, 100_000] {
+        let (probe, runs) = losing(Recovery::Operator, || Ok(Reconciled::Unknown));
+        let world = World::logging([probe]);
+        let lost = send(&world, "sms.send", sent()).await;
+        assert_eq!(lost["error"]["code"], "TIMEOUT", "{lost:#}");
+        world.advance_seconds(wait);
+        let again = send(&world, "sms.send", sent()).await;
+        let details = json!({"reason": "in_doubt", "retryable": false});
+        check_error(&again, "CONFLICT", &details);
+        let other = Sent {
+            arguments: json!({"sku": "S-2"}),
+            ..sent()
+        };
+        assert_eq!(send(&world, "sms.send", other).await["ok"], true);
+        runs.check(2);
+    }
+    // A tool that can look finds the answer.
+    let (probe, runs) = losing(Recovery::Reconcile { grace_seconds: 0 }, || {
+        Ok(Reconciled::Happened(json!("found").into()))
+    });
+    let world = World::logging([probe]);
+    send(&world, "sms.send", sent()).await;
+    world.advance_seconds(100_000);
+    assert_eq!(send(&world, "sms.send", sent()).await["data"], "found");
+    runs.check(1);
+}
+
+/// A9, A17: a call in doubt that nobody repeats is looked up after the grace, with the arguments of its intent, and is
+/// settled once, with a record. A call that nobody can look up stays in doubt.
+#[tokio::test]
+async fn a_call_that_nobody_repeats_is_looked_up() {
+    let happened: Found = || Ok(Reconciled::Happened(json!({"id": 7}).into()));
+    let did_not: Found = || Ok(Reconciled::DidNotHappen);
+    let unknown: Found = || Ok(Reconciled::Unknown);
+    let failing: Found = || Err(ToolError::timeout("no answer from the network"));
+    let reconcile = Recovery::Reconcile { grace_seconds: 60 };
+    for (recovery, found, state, happened) in [
+        (reconcile, happened, ClaimState::Succeeded, Some(true)),
+        (reconcile, did_not, ClaimState::Released, Some(false)),
+        (reconcile, unknown, ClaimState::InDoubt, None),
+        (reconcile, failing, ClaimState::InDoubt, None),
+        (Recovery::Operator, happened, ClaimState::InDoubt, None),
+    ] {
+        let (probe, runs) = losing(recovery, found);
+        let world = World::logging([probe]);
+        let plain = Sent {
+            surface: Surface::Http,
+            ..sent()
+        };
+        send(&world, "sms.send", plain).await;
+        let mut doubts = Doubts::default();
+        world.advance_seconds(59);
+        let early = world.executor.ask_about_doubts(&mut doubts).await.unwrap();
+        assert_eq!(early, 0, "within the grace nobody is asked");
+        world.advance_seconds(1);
+        let settled = world.executor.ask_about_doubts(&mut doubts).await.unwrap();
+        assert_eq!(settled, usize::from(happened.is_some()));
+        // Another replica finds nothing left to settle.
+        let (probe, _) = losing(recovery, found);
+        let replica = world.replica([probe]).executor;
+        let more = replica.ask_about_doubts(&mut Doubts::default()).await;
+        assert_eq!(more.unwrap(), 0);
+        let [claim] = <[_; 1]>::try_from(claims(&world).await).unwrap();
+        assert_eq!(claim.state, state);
+        let settled: Vec<_> = world
+            .log()
+            .await
+            .into_iter()
+            .filter(|(leaf, _)| leaf["kind"] == "resolution")
+            .collect();
+        let told: Vec<_> = settled
+            .iter()
+            .map(|(leaf, _)| leaf["act"]["happened"] == true)
+            .collect();
+        assert_eq!(told, happened.into_iter().collect::<Vec<_>>());
+        runs.check(1);
+    }
+}
+
+/// A17: what a look-up has found is the answer of a repeat, with the evidence of the look-up.
+#[tokio::test]
+async fn a_repeat_gets_what_the_look_up_found() {
+    let (probe, runs) = losing(Recovery::Reconcile { grace_seconds: 0 }, || {
+        let mut reply = Reply::from(json!({"id": 7}));
+        reply.ttl_seconds = Some(30);
+        Ok(Reconciled::Happened(reply))
+    });
+    let world = World::logging([probe]);
+    let keyed = || Sent {
+        envelope: json!({"idempotency_key": "k"}),
+        ..sent()
+    };
+    send(&world, "sms.send", keyed()).await;
+    let mut doubts = Doubts::default();
+    assert_eq!(
+        world.executor.ask_about_doubts(&mut doubts).await.unwrap(),
+        1
+    );
+    let again = send(&world, "sms.send", keyed()).await;
+    assert_eq!(
+        (&again["data"], &again["replayed"], &again["ttl_seconds"]),
+        (&json!({"id": 7}), &json!(true), &json!(30)),
+        "{again:#}"
+    );
+    let id = again["evidence"]["snapshot_id"].as_str().unwrap();
+    let (leaf, stored) = world
+        .log()
+        .await
+        .into_iter()
+        .find(|(leaf, _)| leaf["id"] == id)
+        .unwrap();
+    assert_eq!(leaf["act"]["event"], "reconciled");
+    assert!(stored.payload.is_some());
+    runs.check(1);
+}
+
+/// A declared secret is in no record, so a call with one is not looked up by itself.
+#[tokio::test]
+async fn a_secret_is_not_kept_for_a_look_up() {
+    let secret = Parameter::new("sku", ValueKind::String, "").sensitivity(Sensitivity::Secret);
+    let (probe, _) = losing(Recovery::Reconcile { grace_seconds: 0 }, || {
+        Ok(Reconciled::Happened(json!(1).into()))
+    });
+    let world = World::logging([probe.input(Input::parameters([secret]))]);
+    send(&world, "sms.send", sent()).await;
+    let claims = claims(&world).await;
+    let asked = world.executor.ask_about(&claims[0], None).await.unwrap();
+    assert_eq!(asked, LookedUp::NotKept);
+}
+
+/// A server asks again and again, less and less often, until the tool knows.
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_asked_until_it_knows() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let (probe, _) = losing(Recovery::Reconcile { grace_seconds: 0 }, || {
+        match ASKED.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 => Ok(Reconciled::Unknown),
+            _ => Ok(Reconciled::Happened(json!(1).into())),
+        }
+    });
+    let world = World::logging([probe]);
+    send(&world, "sms.send", sent()).await;
+    let mut doubts = Doubts::default();
+    let mut asked = Vec::new();
+    for second in 0..120 {
+        world.executor.ask_about_doubts(&mut doubts).await.unwrap();
+        let now = ASKED.load(Ordering::SeqCst);
+        if now as usize > asked.len() {
+            asked.push(second);
+        }
+        world.advance_seconds(1);
+    }
+    let [first, second, third] = asked[..] else {
+        panic!("asked at {asked:?}");
+    };
+    assert_eq!(first, 0);
+    assert!((15..=25).contains(&(second - first)), "{asked:?}");
+    assert!((30..=50).contains(&(third - second)), "{asked:?}");
+    assert_eq!(claims(&world).await[0].state, ClaimState::Succeeded);
+}
+
+/// The loop of a server settles what it finds.
+#[tokio::test(start_paused = true)]
+async fn a_server_settles_a_doubt_by_itself() {
+    let (probe, _) = losing(Recovery::Reconcile { grace_seconds: 0 }, || {
+        Ok(Reconciled::DidNotHappen)
+    });
+    let world = World::logging([probe]);
+    send(&world, "sms.send", sent()).await;
+    let settled = async {
+        while claims(&world).await[0].state == ClaimState::InDoubt {
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        () = world.executor.keep_asking_about_doubts() => {}
+        () = settled => {}
+    }
+    assert_eq!(claims(&world).await[0].state, ClaimState::Released);
 }

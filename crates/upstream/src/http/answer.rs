@@ -1,19 +1,24 @@
 //! From an answer to the `data` of a reply. The answer is parsed once, and once more only if a rule looks into its body (`fault`); what is
 //! handed on whole is checked as the text that it is.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign::contract::canonical;
 use countersign::contract::tool::EvidenceRule;
 use countersign::contract::{ErrorBody, ErrorCode, FaultSource};
 use countersign::{Reply, ToolError};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::charset::{self, Decoded};
 use super::digits::{self, Digits};
 use super::send::{Answer, AnswerBody};
 use super::tool::HttpTool;
 use crate::manifest::{OnMismatch, ResponseFormat, ToolEntry};
 use crate::output::{Output, Verdict};
+use crate::scrub;
 use crate::select::{Filter, FilterError};
 use crate::words::Say;
 
@@ -22,7 +27,9 @@ use crate::words::Say;
 pub(crate) struct Reader {
     format: ResponseFormat,
     pointer: Option<String>,
-    filter: Option<Filter>,
+    /// Headers of the answer that become members of the data, by the name of the member.
+    headers: BTreeMap<String, String>,
+    filter: Option<Arc<Filter>>,
     /// The declared schema, or the reason why it cannot be checked; `None` if there is none.
     output: Option<Result<Output, String>>,
     on_mismatch: OnMismatch,
@@ -45,6 +52,17 @@ pub(crate) struct Read {
     pub(crate) digits: Digits,
 }
 
+/// An answer that was read, before anything is chosen of it.
+pub(crate) struct Whole<'a> {
+    pub(crate) value: Result<Value, Unusable>,
+    /// The text of an answer that is handed on whole.
+    pub(crate) text: Option<&'a str>,
+    /// Number of its bytes.
+    pub(crate) bytes: u64,
+    /// The answer that headers are taken from; `None` if it is made of several, or has none.
+    pub(crate) answer: Option<&'a Answer>,
+}
+
 impl From<Value> for Read {
     fn from(value: Value) -> Self {
         Self {
@@ -58,6 +76,7 @@ impl From<Value> for Read {
 #[derive(Debug)]
 pub(crate) enum Unusable {
     TooLarge,
+    Garbled,
     NotJson,
     Missing(String),
     Filtered(String),
@@ -71,7 +90,13 @@ impl Reader {
         Ok(Self {
             format: own.format,
             pointer: own.data.filter(|pointer| !pointer.is_empty()),
-            filter: own.select.as_deref().map(Filter::parse).transpose()?,
+            headers: own.headers,
+            filter: own
+                .select
+                .as_deref()
+                .map(Filter::parse)
+                .transpose()?
+                .map(Arc::new),
             output: entry.output.as_ref().map(Output::of),
             on_mismatch: own.on_mismatch,
             is_proved: entry.evidence == Some(EvidenceRule::Required),
@@ -79,73 +104,90 @@ impl Reader {
     }
 
     /// The reply that an answer makes.
-    pub(crate) fn reply(
+    pub(crate) async fn reply(
         &self,
         tool: &HttpTool,
         answer: &Answer,
-        chosen: Option<&Filter>,
+        chosen: Option<&Arc<Filter>>,
     ) -> Result<Reply, ToolError> {
-        let read = self.value(tool, answer)?;
+        let decoded = charset::decoded(answer.body.bytes(), &answer.headers);
+        let read = self.value(tool, answer, &decoded)?;
         let digits = read.as_ref().map(|it| it.digits).unwrap_or_default();
-        let value = read.map(|it| it.value);
-        // An answer that is handed on whole is checked as the text that it is.
-        let text = match &answer.body {
-            AnswerBody::Whole(bytes) => std::str::from_utf8(bytes).ok(),
-            AnswerBody::TooLarge => None,
+        let whole = Whole {
+            value: read.map(|it| it.value),
+            // An answer that is handed on whole is checked as the text that it is.
+            text: self.hands_on_json(answer).then_some(&*decoded.text),
+            bytes: answer.body.len(),
+            answer: Some(answer),
         };
-        let text = text.filter(|_| self.hands_on_json(answer));
-        let mut reply = self.finish(tool.whose(), value, text, chosen)?;
+        let mut reply = self.finish(tool.whose(), whole, chosen).await?;
         let ttl = answer.headers.get("countersign-ttl-seconds");
         let ttl = ttl.and_then(|value| value.to_str().ok()?.trim().parse().ok());
         reply.ttl_seconds = ttl;
         tell_digits(tool.whose(), digits, &mut reply);
+        if decoded.is_damaged && self.reads_text(answer) {
+            let upstream = tool.service.name().to_owned();
+            let text = Say::DamagedText { upstream }.to_string();
+            reply.remarks.push(("TEXT_DAMAGED".to_owned(), text));
+        }
         Ok(reply)
     }
 
     /// The reply that the value of an answer makes: the part that the entry asks for, checked against its schema, and of that the part
-    /// that the model asks for. `text` is that of an answer that is handed on whole.
-    pub(crate) fn finish(
+    /// that the model asks for.
+    pub(crate) async fn finish(
         &self,
         whose: Whose<'_>,
-        value: Result<Value, Unusable>,
-        text: Option<&str>,
-        chosen: Option<&Filter>,
+        whole: Whole<'_>,
+        chosen: Option<&Arc<Filter>>,
     ) -> Result<Reply, ToolError> {
-        let value = value.and_then(|value| self.project(value));
+        let Whole {
+            value,
+            text,
+            bytes,
+            answer,
+        } = whole;
+        let value = match value {
+            Ok(value) => self.project(value, bytes, answer).await,
+            Err(unusable) => Err(unusable),
+        };
         let chosen = chosen.filter(|_| value.is_ok());
         let reply = match value {
             Ok(data) => Reply::from(data),
             Err(unusable) => unusable.told(whose)?,
         };
-        self.checked(whose, reply, text, chosen)
+        self.checked(whose, reply, text, bytes, chosen).await
     }
 
     /// The reply to a lost call that a look-up has found, checked like the answer of the call itself. The look-up may be of another shape:
     /// if it does not have the part that the entry asks for, the whole of it is the data.
-    pub(crate) fn found(
+    pub(crate) async fn found(
         &self,
         whose: Whose<'_>,
         read: Read,
-        chosen: Option<&Filter>,
+        bytes: u64,
+        chosen: Option<&Arc<Filter>>,
     ) -> Result<Reply, ToolError> {
         // The call happened, so a wrong answer is told and refuses nothing.
         let whose = Whose {
             is_write: true,
             ..whose
         };
-        let data = self.project(read.value.clone()).unwrap_or(read.value);
-        let mut reply = self.checked(whose, Reply::from(data), None, chosen)?;
+        let part = self.project(read.value.clone(), bytes, None).await;
+        let reply = Reply::from(part.unwrap_or(read.value));
+        let mut reply = self.checked(whose, reply, None, bytes, chosen).await?;
         tell_digits(whose, read.digits, &mut reply);
         Ok(reply)
     }
 
     /// Checks the data of a reply against the declared schema, and takes of it what the model asks for.
-    fn checked(
+    async fn checked(
         &self,
         whose: Whose<'_>,
         mut reply: Reply,
         text: Option<&str>,
-        chosen: Option<&Filter>,
+        bytes: u64,
+        chosen: Option<&Arc<Filter>>,
     ) -> Result<Reply, ToolError> {
         let amiss = match self.check(&reply.data, text) {
             Verdict::Fits => None,
@@ -163,7 +205,8 @@ impl Reader {
         }
         // The model's filter makes something else on purpose.
         if let Some(chosen) = chosen {
-            let told = match chosen.apply(&reply.data) {
+            let data = std::mem::take(&mut reply.data);
+            let told = match applied(chosen, data, bytes).await {
                 Ok(data) => Reply::from(data),
                 Err(error) => Unusable::Filtered(error.to_string()).told(whose)?,
             };
@@ -194,66 +237,88 @@ impl Reader {
         &self,
         tool: &HttpTool,
         answer: &Answer,
+        decoded: &Decoded<'_>,
     ) -> Result<Result<Read, Unusable>, ToolError> {
         let upstream = tool.service.name();
-        let bytes = match &answer.body {
-            AnswerBody::Whole(bytes) => bytes.as_slice(),
-            AnswerBody::TooLarge => &[],
-        };
-        let text = String::from_utf8_lossy(bytes);
         let Answer {
             status,
             headers,
             sent,
             ..
         } = answer;
-        let error = tool.faults.error(upstream, *status, headers, &text, sent);
+        let text = &*decoded.text;
+        let error = tool.faults.error(upstream, *status, headers, text, sent);
         if let Some(error) = error {
             return Err(error);
         }
-        if matches!(answer.body, AnswerBody::TooLarge) {
-            return Ok(Err(Unusable::TooLarge));
-        }
-        Ok(self.read(answer, bytes))
+        Ok(match &answer.body {
+            AnswerBody::Whole(bytes) => self.read(answer, bytes, decoded),
+            AnswerBody::TooLarge => Err(Unusable::TooLarge),
+            AnswerBody::Garbled => Err(Unusable::Garbled),
+        })
     }
 
-    fn read(&self, answer: &Answer, bytes: &[u8]) -> Result<Read, Unusable> {
+    fn read(&self, answer: &Answer, bytes: &[u8], decoded: &Decoded<'_>) -> Result<Read, Unusable> {
         if bytes.trim_ascii().is_empty() && self.format != ResponseFormat::Text {
             return Ok(Read::from(Value::Null));
         }
-        let kind = answer.kind();
-        let is_json = answer.is_json();
-        let is_text = kind.starts_with("text/") || kind.contains("xml") || kind.contains("yaml");
-        let json = || json_of(bytes);
-        let text = || Read::from(Value::from(String::from_utf8_lossy(bytes)));
-        match self.format {
-            ResponseFormat::Json => json(),
-            ResponseFormat::Text => Ok(text()),
-            ResponseFormat::Auto if is_json => json(),
-            ResponseFormat::Auto if is_text => Ok(text()),
-            ResponseFormat::Base64 | ResponseFormat::Auto => {
-                Ok(Read::from(Value::from(STANDARD.encode(bytes))))
-            }
+        if self.reads_json(answer) {
+            return if decoded.is_damaged {
+                Err(Unusable::NotJson)
+            } else {
+                json_of(&decoded.text)
+            };
         }
+        if self.reads_text(answer) {
+            return Ok(Read::from(Value::from(&*decoded.text)));
+        }
+        Ok(Read::from(Value::from(STANDARD.encode(bytes))))
     }
 
-    /// The part that the entry asks for.
-    fn project(&self, mut value: Value) -> Result<Value, Unusable> {
+    /// The part that the entry asks for, with the headers that it names.
+    async fn project(
+        &self,
+        mut value: Value,
+        bytes: u64,
+        answer: Option<&Answer>,
+    ) -> Result<Value, Unusable> {
         if let Some(pointer) = &self.pointer {
             let part = value.pointer_mut(pointer).map(Value::take);
             value = part.ok_or_else(|| Unusable::Missing(pointer.clone()))?;
         }
+        if let Some(answer) = answer.filter(|_| !self.headers.is_empty()) {
+            value = self.with_headers(value, answer);
+        }
         if let Some(filter) = &self.filter {
-            let filtered = filter.apply(&value);
+            let filtered = applied(filter, value, bytes).await;
             value = filtered.map_err(|error| Unusable::Filtered(error.to_string()))?;
         }
         Ok(value)
+    }
+
+    /// Data with the headers that the entry names as members. Without a body they are the data; data that is no object becomes
+    /// the member `body` beside them.
+    fn with_headers(&self, value: Value, answer: &Answer) -> Value {
+        let mut members = match value {
+            Value::Object(members) => members,
+            Value::Null => Map::new(),
+            other => Map::from_iter([("body".to_owned(), other)]),
+        };
+        for (member, header) in &self.headers {
+            let text = answer.headers.get(header).and_then(|it| it.to_str().ok());
+            if let Some(text) = text {
+                let text = scrub::text(text, &answer.sent);
+                members.insert(member.clone(), text.into());
+            }
+        }
+        Value::Object(members)
     }
 
     /// True if the data is the JSON of the answer, as it is, unless the model asks for less.
     fn hands_on_json(&self, answer: &Answer) -> bool {
         self.reads_json(answer)
             && self.pointer.is_none()
+            && self.headers.is_empty()
             && self.filter.is_none()
             && matches!(&answer.body, AnswerBody::Whole(bytes) if !bytes.trim_ascii().is_empty())
     }
@@ -264,6 +329,20 @@ impl Reader {
             ResponseFormat::Json => true,
             ResponseFormat::Auto => answer.is_json(),
             ResponseFormat::Text | ResponseFormat::Base64 => false,
+        }
+    }
+
+    /// True if the answer is read as text.
+    fn reads_text(&self, answer: &Answer) -> bool {
+        match self.format {
+            ResponseFormat::Text => true,
+            ResponseFormat::Auto => {
+                let kind = answer.kind();
+                let is_text = kind.starts_with("text/");
+                let is_text = is_text || kind.contains("xml") || kind.contains("yaml");
+                is_text && !answer.is_json()
+            }
+            ResponseFormat::Json | ResponseFormat::Base64 => false,
         }
     }
 
@@ -295,9 +374,24 @@ pub(crate) fn tell_digits(whose: Whose<'_>, digits: Digits, reply: &mut Reply) {
     }
 }
 
+/// Most bytes of an answer that is filtered on the thread of its connection, where other calls wait.
+const FILTERED_HERE_MAX: u64 = 64 * 1024;
+
+/// Applies a filter; aside if the answer is large.
+async fn applied(filter: &Arc<Filter>, data: Value, bytes: u64) -> Result<Value, FilterError> {
+    if bytes <= FILTERED_HERE_MAX {
+        return filter.apply(&data);
+    }
+    let filter = filter.clone();
+    let aside = tokio::task::spawn_blocking(move || filter.apply(&data));
+    aside.await.unwrap_or_else(|_| {
+        let message = "it ended before it had a result".to_owned();
+        Err(FilterError::Failed { message })
+    })
+}
+
 /// Reads JSON. Integers that no number of a reply holds become texts with their digits, before the text is parsed.
-pub(crate) fn json_of(bytes: &[u8]) -> Result<Read, Unusable> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Unusable::NotJson)?;
+pub(crate) fn json_of(text: &str) -> Result<Read, Unusable> {
     let kept = digits::kept(text);
     let value = serde_json::from_str(&kept.text).map_err(|_| Unusable::NotJson)?;
     Ok(Read {
@@ -368,9 +462,11 @@ impl Unusable {
         let hint = match self {
             Self::TooLarge => Say::AskForLess,
             Self::Filtered(_) => Say::CorrectFilter,
-            Self::NotJson | Self::Missing(_) | Self::Mismatch(_) | Self::Unchecked(_) => {
-                Say::OperatorMends
-            }
+            Self::Garbled
+            | Self::NotJson
+            | Self::Missing(_)
+            | Self::Mismatch(_)
+            | Self::Unchecked(_) => Say::OperatorMends,
         };
         ToolError::from(body.hint(hint))
     }
@@ -382,6 +478,7 @@ impl Unusable {
                 upstream,
                 most: whose.bytes_max.to_string(),
             },
+            Self::Garbled => Say::Garbled { upstream },
             Self::NotJson => Say::NotJson { upstream },
             Self::Missing(pointer) => Say::NoData {
                 upstream,
@@ -396,6 +493,31 @@ impl Unusable {
                 upstream,
                 why: why.clone(),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    /// A filter over a large answer does not hold up the other calls of the thread.
+    #[tokio::test]
+    async fn a_large_answer_is_filtered_aside() {
+        let filter = Filter::parse("[range(20000)] | map(. * 2) | add").unwrap();
+        let filter = Arc::new(filter);
+        for (bytes, is_aside) in [(FILTERED_HERE_MAX, false), (FILTERED_HERE_MAX + 1, true)] {
+            let mut running = Box::pin(applied(&filter, Value::Null, bytes));
+            let mut context = Context::from_waker(Waker::noop());
+            let first = running.as_mut().poll(&mut context);
+            assert_eq!(first.is_pending(), is_aside);
+            let result = match first {
+                std::task::Poll::Ready(result) => result,
+                std::task::Poll::Pending => running.await,
+            };
+            assert_eq!(result, Ok(Value::from(399_980_000)));
         }
     }
 }

@@ -10,7 +10,7 @@ use countersign::{CallContext, ToolError};
 
 use super::service::Service;
 use super::style::escape;
-use crate::manifest::{Auth, Secret, SecretError};
+use crate::manifest::{Auth, Auths, Secret, SecretError};
 use oauth::{ClientToken, Exchange};
 
 /// Credentials that are added to a request.
@@ -23,9 +23,11 @@ pub(crate) struct Credentials {
     pub(crate) secrets: Vec<Secret>,
 }
 
+/// The credentials of an upstream, ready to be used. All of them are sent with each request.
+pub(crate) struct Authenticator(Vec<Part>);
+
 /// A credential, ready to be used.
-pub(crate) enum Authenticator {
-    None,
+enum Part {
     Header {
         name: String,
         value: Secret,
@@ -47,41 +49,86 @@ pub(crate) enum Authenticator {
 }
 
 impl Authenticator {
-    pub(crate) fn prepare(auth: Option<&Auth>, folder: &Path) -> Result<Self, SecretError> {
+    pub(crate) fn prepare(auths: &Auths, folder: &Path) -> Result<Self, SecretError> {
+        let parts = auths.iter().map(|auth| Part::prepare(auth, folder));
+        parts.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the URLs of the token endpoints.
+    pub(crate) fn token_urls(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(Part::token_url)
+    }
+
+    /// Returns the secrets that tokens are fetched with.
+    pub(super) fn client_secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.0.iter().filter_map(Part::client_secret)
+    }
+
+    /// The credentials for one request.
+    pub(crate) async fn credentials(
+        &self,
+        service: &Service,
+        ctx: &CallContext,
+    ) -> Result<Credentials, ToolError> {
+        let mut all = Credentials::default();
+        for part in &self.0 {
+            let Credentials {
+                headers,
+                query,
+                secrets,
+            } = part.credentials(service, ctx).await?;
+            all.headers.extend(headers);
+            all.query.extend(query);
+            all.secrets.extend(secrets);
+        }
+        Ok(all)
+    }
+
+    /// Forgets the tokens of a call that was refused; true if a new one can be had.
+    pub(crate) fn forget(&self, ctx: &CallContext, refused: &Credentials) -> bool {
+        let mut has_new = false;
+        for part in &self.0 {
+            has_new |= refused.secrets.iter().any(|own| part.forget(ctx, own));
+        }
+        has_new
+    }
+}
+
+impl Part {
+    fn prepare(auth: &Auth, folder: &Path) -> Result<Self, SecretError> {
         let header = |name: &str, value: String, secrets: Vec<Secret>| Self::Header {
             name: name.to_owned(),
             value: Secret::new(value),
             secrets,
         };
         Ok(match auth {
-            None => Self::None,
-            Some(Auth::Bearer { token }) => {
+            Auth::Bearer { token } => {
                 let token = token.read(folder)?;
                 let value = format!("Bearer {}", token.expose());
                 header("authorization", value, vec![token])
             }
-            Some(Auth::Basic { username, password }) => {
+            Auth::Basic { username, password } => {
                 let password = password.read(folder)?;
                 let pair = STANDARD.encode(format!("{username}:{}", password.expose()));
                 let value = format!("Basic {pair}");
                 header("authorization", value, vec![password, Secret::new(pair)])
             }
-            Some(Auth::Header {
+            Auth::Header {
                 name,
                 value,
                 prefix,
-            }) => {
+            } => {
                 let secret = value.read(folder)?;
                 let value = format!("{prefix}{}", secret.expose());
                 header(name, value, vec![secret])
             }
-            Some(Auth::Cookie { name, value }) => {
+            Auth::Cookie { name, value } => {
                 let secret = value.read(folder)?;
                 let escaped = escape(secret.expose());
                 let value = format!("{name}={escaped}");
                 header("cookie", value, vec![secret, Secret::new(escaped)])
             }
-            Some(Auth::Query { name, value }) => {
+            Auth::Query { name, value } => {
                 let secret = value.read(folder)?;
                 let value = Secret::new(escape(secret.expose()));
                 Self::Query {
@@ -90,15 +137,15 @@ impl Authenticator {
                     value,
                 }
             }
-            Some(Auth::ClientCredentials(own)) => {
+            Auth::ClientCredentials(own) => {
                 let secret = own.client_secret.read(folder)?;
                 Self::Client(Box::new(ClientToken::new(own.clone(), secret)))
             }
-            Some(Auth::TokenExchange(own)) => {
+            Auth::TokenExchange(own) => {
                 let secret = own.client_secret.read(folder)?;
                 Self::Exchange(Box::new(Exchange::new(own.clone(), secret)))
             }
-            Some(Auth::UserToken { header, prefix }) => Self::User {
+            Auth::UserToken { header, prefix } => Self::User {
                 header: header.clone(),
                 prefix: prefix.clone(),
             },
@@ -106,25 +153,25 @@ impl Authenticator {
     }
 
     /// Returns the URL of the token endpoint; `None` if the credential needs no token.
-    pub(crate) fn token_url(&self) -> Option<&str> {
+    fn token_url(&self) -> Option<&str> {
         match self {
             Self::Client(own) => Some(own.token_url()),
             Self::Exchange(own) => Some(own.token_url()),
-            Self::None | Self::Header { .. } | Self::Query { .. } | Self::User { .. } => None,
+            Self::Header { .. } | Self::Query { .. } | Self::User { .. } => None,
         }
     }
 
     /// Returns the secret that tokens are fetched with; `None` if the credential needs no token.
-    pub(super) fn client_secret(&self) -> Option<&Secret> {
+    fn client_secret(&self) -> Option<&Secret> {
         match self {
             Self::Client(own) => Some(own.secret()),
             Self::Exchange(own) => Some(own.secret()),
-            Self::None | Self::Header { .. } | Self::Query { .. } | Self::User { .. } => None,
+            Self::Header { .. } | Self::Query { .. } | Self::User { .. } => None,
         }
     }
 
     /// The credential for one request.
-    pub(crate) async fn credentials(
+    async fn credentials(
         &self,
         service: &Service,
         ctx: &CallContext,
@@ -135,7 +182,6 @@ impl Authenticator {
             secrets: vec![token],
         };
         Ok(match self {
-            Self::None => Credentials::default(),
             Self::Header {
                 name,
                 value,
@@ -169,15 +215,12 @@ impl Authenticator {
         })
     }
 
-    /// Forgets the token of a call that was refused; true if a new one can be had.
-    pub(crate) fn forget(&self, ctx: &CallContext, refused: &Credentials) -> bool {
-        let Some(refused) = refused.secrets.first() else {
-            return false;
-        };
+    /// Forgets a token that was refused; true if a new one can be had.
+    fn forget(&self, ctx: &CallContext, refused: &Secret) -> bool {
         match self {
             Self::Client(own) => own.forget(refused),
             Self::Exchange(own) => own.forget(ctx, refused),
-            Self::None | Self::Header { .. } | Self::Query { .. } | Self::User { .. } => false,
+            Self::Header { .. } | Self::Query { .. } | Self::User { .. } => false,
         }
     }
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 use countersign::ToolError;
 use countersign::redact::Detector;
 use countersign_contract::{ConflictReason, ErrorBody, ErrorCode, FaultSource, Wording};
+use jiff::fmt::rfc2822;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 
+use super::charset::{self, Decoded};
 use super::send::{Answer, AnswerBody};
 use crate::manifest::{ErrorRule, ResponseEntry, Secret, Statuses, ToolEntry, Upstream};
 use crate::scrub;
@@ -247,11 +249,7 @@ impl Faults {
 
     /// True if an answer leaves open whether the request was carried out.
     pub(crate) fn leaves_doubt(&self, upstream: &str, answer: &Answer) -> bool {
-        let bytes = match &answer.body {
-            AnswerBody::Whole(bytes) => bytes.as_slice(),
-            AnswerBody::TooLarge => &[],
-        };
-        let text = String::from_utf8_lossy(bytes);
+        let Decoded { text, .. } = charset::decoded(answer.body.bytes(), &answer.headers);
         let error = self.error(upstream, answer.status, &answer.headers, &text, &[]);
         error.is_some_and(|error| error.leaves_doubt())
     }
@@ -490,8 +488,40 @@ fn by_status(upstream: &str, status: u16, headers: &HeaderMap) -> ToolError {
     }
 }
 
-/// `Retry-After` in seconds; a date is not looked at.
+/// The delay of `Retry-After`: seconds, or a date (RFC 9110), which counts from the `Date` of the answer, so that the clocks need
+/// not agree. A date that is over is no delay.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get("retry-after")?.to_str().ok()?;
-    text.trim().parse().ok().map(Duration::from_secs)
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let wait = text("retry-after")?;
+    if let Ok(seconds) = wait.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = |text: &str| rfc2822::parse(text).ok().map(|moment| moment.timestamp());
+    let wait = moment(wait)?.duration_since(moment(text("date")?)?);
+    Some(Duration::try_from(wait).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A12: seconds and dates, also where the clock of the service is another one.
+    #[test]
+    fn the_delay_is_read_in_both_forms() {
+        let check = |wait: &str, date: Option<&str>, seconds: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            headers.insert("retry-after", wait.parse().unwrap());
+            if let Some(date) = date {
+                headers.insert("date", date.parse().unwrap());
+            }
+            let expected = seconds.map(Duration::from_secs);
+            assert_eq!(retry_after(&headers), expected, "{wait} {date:?}");
+        };
+        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        check("120", None, Some(120));
+        check("Sun, 06 Nov 1994 08:51:37 GMT", date, Some(120));
+        check("Sun, 06 Nov 1994 08:00:00 GMT", date, Some(0));
+        check("Sun, 06 Nov 1994 08:51:37 GMT", None, None);
+        check("soon", date, None);
+    }
 }

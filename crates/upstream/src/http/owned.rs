@@ -64,19 +64,18 @@ impl Owned {
         for (name, value) in &upstream.headers {
             self.add_header(name, value);
         }
-        match &upstream.auth {
-            Some(Auth::Query { name, .. }) => self.add(Part::Query, name),
-            Some(Auth::Cookie { name, .. }) => self.add(Part::Cookie, name),
-            // A header of the credential replaces the one of an argument.
-            Some(
+        for auth in &upstream.auth {
+            match auth {
+                Auth::Query { name, .. } => self.add(Part::Query, name),
+                Auth::Cookie { name, .. } => self.add(Part::Cookie, name),
+                // A header of the credential replaces the one of an argument.
                 Auth::Bearer { .. }
                 | Auth::Header { .. }
                 | Auth::Basic { .. }
                 | Auth::ClientCredentials(_)
                 | Auth::TokenExchange(_)
-                | Auth::UserToken { .. },
-            )
-            | None => {}
+                | Auth::UserToken { .. } => {}
+            }
         }
     }
 

@@ -1,13 +1,16 @@
 //! Reconciliation of a call whose answer was lost: a look-up that changes nothing.
 
+use std::sync::Arc;
+
 use countersign::{Arguments, CallContext, Reconciled, Reply, ToolError};
 use countersign_contract::tool::Recovery;
 use serde_json::Value;
 
 use super::answer::{Read, Reader, Whose, json_of};
+use super::charset;
 use super::identity::Purpose;
 use super::plan::Plan;
-use super::send::{Answer, AnswerBody, Sending};
+use super::send::{Answer, Sending};
 use super::tool::{HttpTool, chosen_by_model};
 use crate::manifest::{
     ArgumentEntry, BodyFormat, CallMember, Method, ReconcileEntry, RequestEntry, TemplateError,
@@ -109,10 +112,11 @@ impl Lookup {
             reader: &tool.reader,
             whose: tool.whose(),
             chosen: chosen.as_ref(),
+            bytes: answer.body.len(),
         };
         match self {
-            Self::Twin(_) => by_twin(&answer, finder),
-            Self::Declared { found, absent, .. } => by_look(&answer, found, absent, finder),
+            Self::Twin(_) => by_twin(&answer, finder).await,
+            Self::Declared { found, absent, .. } => by_look(&answer, found, absent, finder).await,
         }
     }
 }
@@ -123,14 +127,16 @@ pub(crate) struct Finder<'t> {
     pub(crate) reader: &'t Reader,
     pub(crate) whose: Whose<'t>,
     /// The filter that the model has chosen.
-    pub(crate) chosen: Option<&'t Filter>,
+    pub(crate) chosen: Option<&'t Arc<Filter>>,
+    /// Number of bytes of the answer.
+    pub(crate) bytes: u64,
 }
 
 type Found = Result<Reconciled<Reply>, ToolError>;
 
 impl Finder<'_> {
     /// Reads the answer to a declared look-up: the call happened if there is something at `found`.
-    pub(crate) fn found_in(self, body: Read, found: &str) -> Found {
+    pub(crate) async fn found_in(self, body: Read, found: &str) -> Found {
         let Read { mut value, digits } = body;
         let value = match value.pointer_mut(found).map(Value::take) {
             None => return Ok(Reconciled::Unknown),
@@ -141,24 +147,23 @@ impl Finder<'_> {
             },
             Some(value) => value,
         };
-        self.happened(Read { value, digits })
+        self.happened(Read { value, digits }).await
     }
 
-    fn happened(self, read: Read) -> Found {
-        let reply = self.reader.found(self.whose, read, self.chosen)?;
+    async fn happened(self, read: Read) -> Found {
+        let found = self.reader.found(self.whose, read, self.bytes, self.chosen);
+        let reply = found.await?;
         Ok(Reconciled::Happened(reply))
     }
 }
 
 /// The JSON of an answer; `None` if it is none.
 fn body_of(answer: &Answer) -> Option<Read> {
-    match &answer.body {
-        AnswerBody::Whole(bytes) => json_of(bytes).ok(),
-        AnswerBody::TooLarge => None,
-    }
+    let decoded = charset::decoded(answer.body.bytes(), &answer.headers);
+    json_of(&decoded.text).ok().filter(|_| !decoded.is_damaged)
 }
 
-fn by_twin(answer: &Answer, finder: Finder<'_>) -> Found {
+async fn by_twin(answer: &Answer, finder: Finder<'_>) -> Found {
     let body = body_of(answer).filter(|_| answer.status == 200);
     let Some(Read { mut value, digits }) = body else {
         return Ok(Reconciled::Unknown);
@@ -167,18 +172,18 @@ fn by_twin(answer: &Answer, finder: Finder<'_>) -> Found {
         Some("did_not_happen") => Ok(Reconciled::DidNotHappen),
         Some("happened") => {
             let value = value.get_mut("data").map(Value::take).unwrap_or_default();
-            finder.happened(Read { value, digits })
+            finder.happened(Read { value, digits }).await
         }
         Some(_) | None => Ok(Reconciled::Unknown),
     }
 }
 
-fn by_look(answer: &Answer, found: &str, absent: &[u16], finder: Finder<'_>) -> Found {
+async fn by_look(answer: &Answer, found: &str, absent: &[u16], finder: Finder<'_>) -> Found {
     if absent.contains(&answer.status) {
         return Ok(Reconciled::DidNotHappen);
     }
     match body_of(answer).filter(|_| (200..300).contains(&answer.status)) {
-        Some(body) => finder.found_in(body, found),
+        Some(body) => finder.found_in(body, found).await,
         None => Ok(Reconciled::Unknown),
     }
 }

@@ -40,15 +40,22 @@ pub(crate) enum AnswerBody {
     Whole(Vec<u8>),
     /// The body is longer than the upstream's bound, and was not read further.
     TooLarge,
+    /// The body arrived and cannot be decompressed.
+    Garbled,
 }
 
 impl AnswerBody {
     /// The bytes that were read and kept.
-    pub(crate) fn len(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Whole(bytes) => bytes.len() as u64,
-            Self::TooLarge => 0,
+            Self::Whole(bytes) => bytes,
+            Self::TooLarge | Self::Garbled => &[],
         }
+    }
+
+    /// Their number.
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes().len() as u64
     }
 }
 
@@ -235,7 +242,10 @@ impl Service {
         let path = format!("{}{}", self.base.path().trim_end_matches('/'), request.path);
         url.set_path(&path);
         let own = credentials.query.iter();
-        let pairs = request.query.iter().chain(own);
+        let is_own = |name: &String| credentials.query.iter().any(|(own, _)| own == name);
+        // The address of a next page may repeat the credential that was sent.
+        let asked = request.query.iter().filter(|(name, _)| !is_own(name));
+        let pairs = asked.chain(own);
         let query: Vec<_> = pairs
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
@@ -345,18 +355,15 @@ impl Service {
         let headers = response.headers().clone();
         let most = usize::try_from(self.entry.response_bytes_max).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
-        let mut is_larger = false;
-        while let Some(chunk) = response.chunk().await.map_err(failure_of)? {
-            if bytes.len() + chunk.len() > most {
-                is_larger = true;
-                break;
+        let body = loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if bytes.len() + chunk.len() > most => break AnswerBody::TooLarge,
+                Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+                Ok(None) => break AnswerBody::Whole(bytes),
+                // The upstream has answered: that is no failure of the connection, and the next attempt would be answered alike.
+                Err(error) if is_garbled(&error) => break AnswerBody::Garbled,
+                Err(error) => return Err(failure_of(error)),
             }
-            bytes.extend_from_slice(&chunk);
-        }
-        let body = if is_larger {
-            AnswerBody::TooLarge
-        } else {
-            AnswerBody::Whole(bytes)
         };
         Ok(Answer {
             status,
@@ -426,6 +433,13 @@ fn busy_for(answer: &Answer) -> Option<Duration> {
         502 | 504 => Some(Duration::ZERO),
         _ => None,
     }
+}
+
+/// True if a body arrived and cannot be decompressed. Every error of a body is one of decoding for the client: the innermost says
+/// whether the bytes or the connection failed.
+fn is_garbled(error: &reqwest::Error) -> bool {
+    let cause = error.source().and_then(|it| it.downcast_ref());
+    cause.map_or_else(|| error.is_decode(), is_garbled)
 }
 
 /// Maps an error of the client to a failure.

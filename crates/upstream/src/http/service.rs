@@ -129,8 +129,8 @@ impl Service {
                 upstream: upstream(),
             });
         }
-        let auth = Authenticator::prepare(entry.auth.as_ref(), folder).map_err(read)?;
-        if let Some(token_url) = auth.token_url() {
+        let auth = Authenticator::prepare(&entry.auth, folder).map_err(read)?;
+        for token_url in auth.token_urls() {
             address(entry, token_url, &guard)?;
         }
         Ok(Arc::new(Self {
@@ -165,7 +165,7 @@ impl Service {
 
     /// Secrets of the configuration that no request carries as they are: what signs identities, and what tokens are fetched with.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        self.identity.iter().chain(self.auth.client_secret())
+        self.identity.iter().chain(self.auth.client_secrets())
     }
 
     /// Most bytes of an answer.

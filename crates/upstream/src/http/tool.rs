@@ -114,7 +114,7 @@ impl HttpTool {
             return pages.fetch(self, sending, chosen.as_ref()).await;
         }
         let answer = self.service.send(sending).await?;
-        let reply = self.reader.reply(self, &answer, chosen.as_ref());
+        let reply = self.reader.reply(self, &answer, chosen.as_ref()).await;
         match (&answer.doubt, self.is_write()) {
             // What says that nothing was done speaks for the last attempt only.
             (Some(earlier), true) => reply.map_err(|error| {
@@ -146,7 +146,7 @@ impl HttpTool {
 pub(crate) fn chosen_by_model(
     chooses: bool,
     arguments: &Arguments,
-) -> Result<Option<Filter>, ToolError> {
+) -> Result<Option<Arc<Filter>>, ToolError> {
     if !chooses {
         return Ok(None);
     }
@@ -160,7 +160,7 @@ pub(crate) fn chosen_by_model(
             .field(format!("/{SELECT}"))
             .without_effect()
     });
-    filter.map(Some)
+    filter.map(|filter| Some(Arc::new(filter)))
 }
 
 impl DynTool for HttpTool {

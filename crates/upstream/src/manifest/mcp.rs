@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::upstream::Auth;
+use super::auths::Auths;
 
 /// Definitions of an MCP server's tools that are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,8 +22,8 @@ pub enum Trust {
 pub struct Discovery {
     /// Credential for listing the tools, in place of `auth`. Needed where `auth` is a credential of the user, because the list is
     /// fetched without a user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub auth: Option<Auth>,
+    #[serde(skip_serializing_if = "Auths::is_empty")]
+    pub auth: Auths,
     /// Time after which the tools are listed again, in seconds, for a server that does not say when they change.
     pub refresh_seconds: u64,
     /// Time for which the last known tools of a server that cannot be reached stay in the catalog, in seconds. A call to one of them is
@@ -46,7 +46,7 @@ pub struct Connections {
 impl Default for Discovery {
     fn default() -> Self {
         Self {
-            auth: None,
+            auth: Auths::default(),
             refresh_seconds: 300,
             grace_seconds: 3_600,
         }

@@ -246,6 +246,10 @@ pub struct ResponseEntry {
     /// JSON pointer to the part of the answer that becomes `data`. An answer without it is an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+    /// Headers of the answer that become members of `data`, as `{ id = "location" }`, for services that answer `201` with an address
+    /// and no body. Data that is not an object becomes the member `body` beside them. A header that is missing gives no member.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// jq filter that makes `data` from the answer (or from the part that `data` names). It is checked before any call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select: Option<String>,
@@ -312,26 +316,70 @@ pub struct Pagination {
 pub enum PageBy {
     /// A cursor of the answer is sent with the next request.
     Cursor {
-        /// Query parameter of the cursor.
+        /// Parameter of the cursor.
         parameter: String,
+        /// Place of the parameter.
+        #[serde(default, rename = "in", skip_serializing_if = "PagePlace::is_query")]
+        place: PagePlace,
         /// JSON pointer to the next cursor. The last page has none, null, or an empty text.
-        next: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+        /// JSON pointer within the last item of a page to the cursor, such as `/id`, for services that continue after an item. An
+        /// empty page is the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_item: Option<String>,
+        /// JSON pointer to a boolean that is false on the last page, such as `/has_more`. With `last_item` it saves the request
+        /// for the empty page.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        more: Option<String>,
     },
     /// The number of the page is sent with each request. An empty page is the last one.
     Page {
-        /// Query parameter of the number.
+        /// Parameter of the number.
         parameter: String,
+        /// Place of the parameter.
+        #[serde(default, rename = "in", skip_serializing_if = "PagePlace::is_query")]
+        place: PagePlace,
         /// Number of the first page.
         #[serde(default = "first_page")]
         first: u64,
     },
     /// The number of items before the page is sent with each request. An empty page is the last one.
     Offset {
-        /// Query parameter of the offset.
+        /// Parameter of the offset.
         parameter: String,
+        /// Place of the parameter.
+        #[serde(default, rename = "in", skip_serializing_if = "PagePlace::is_query")]
+        place: PagePlace,
     },
     /// The `Link` header with `rel="next"` (RFC 8288), within the same upstream.
     Link {},
+    /// The answer has the address of the next page, within the same upstream.
+    NextUrl {
+        /// JSON pointer to the address, absolute or relative. The last page has none, null, or an empty text.
+        next: String,
+    },
+}
+
+/// Place of a parameter that pages are asked for with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PagePlace {
+    /// The query.
+    #[default]
+    Query,
+    /// A member of the JSON body.
+    Body,
+}
+
+impl PagePlace {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands over a reference"
+    )]
+    fn is_query(&self) -> bool {
+        *self == Self::Query
+    }
 }
 
 /// A rule that maps an answer to an error code.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::auths::Auths;
 use super::mcp::{Connections, Discovery, Trust};
 use super::secret::SecretRef;
 
@@ -64,9 +65,9 @@ pub struct Upstream {
     /// File with certificates (PEM) of the authorities that the upstream's certificate is checked against, in place of the usual ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
-    /// Credential for the upstream. No credential is sent if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub auth: Option<Auth>,
+    /// Credential for the upstream, or a list of those that are sent together. No credential is sent if it is left out.
+    #[serde(default, skip_serializing_if = "Auths::is_empty")]
+    pub auth: Auths,
     /// Headers of every request. Secrets do not belong here: use `auth`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
@@ -339,7 +340,7 @@ impl Upstream {
             hosts: Vec::new(),
             allow_private: Vec::new(),
             ca_file: None,
-            auth: None,
+            auth: Auths::default(),
             headers: BTreeMap::new(),
             identity_secret: None,
             idempotency_header: idempotency_header(),
@@ -384,7 +385,8 @@ impl Upstream {
 
     /// True if users store tokens for it.
     pub(crate) fn takes_user_tokens(&self) -> bool {
-        matches!(self.auth, Some(Auth::UserToken { .. })) || self.user_env.is_some()
+        let is_of_user = |auth: &Auth| matches!(auth, Auth::UserToken { .. });
+        self.auth.iter().any(is_of_user) || self.user_env.is_some()
     }
 
     /// Every secret that it refers to, each with the keys that lead to it.
@@ -394,10 +396,10 @@ impl Upstream {
             (&["auth"][..], &self.auth),
             (&["discovery", "auth"], &self.discovery.auth),
         ] {
-            if let Some((keys, secret)) = auth.as_ref().and_then(Auth::secret) {
-                let keys = at.iter().chain(keys).map(|&key| key.to_owned());
-                secrets.push((keys.collect(), secret));
-            }
+            secrets.extend(auth.secrets().map(|(keys, secret)| {
+                let at = at.iter().map(|&key| key.to_owned());
+                (at.chain(keys).collect(), secret)
+            }));
         }
         for (name, secret) in &self.env {
             secrets.push((vec!["env".to_owned(), name.clone()], secret));
@@ -411,7 +413,7 @@ impl Upstream {
 
 impl Auth {
     /// The secret that it refers to, and the keys that lead to it.
-    fn secret(&self) -> Option<(&'static [&'static str], &SecretRef)> {
+    pub(super) fn secret(&self) -> Option<(&'static [&'static str], &SecretRef)> {
         match self {
             Self::UserToken { .. } => None,
             Self::Bearer { token } => Some((&["bearer", "token"], token)),

@@ -1,5 +1,7 @@
 //! From the result of a tool to the `data` of a reply.
 
+use std::sync::Arc;
+
 use countersign::offer::BLOCKS;
 use countersign::{Reply, ToolError};
 use countersign_contract::{ErrorBody, ErrorCode, FaultSource};
@@ -9,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::VENDOR;
 use super::tool::McpTool;
-use crate::http::answer::{Read, Unusable, json_of, tell_digits};
+use crate::http::answer::{Read, Unusable, Whole, json_of, tell_digits};
 use crate::http::fault::excerpt;
 use crate::manifest::{ResponseFormat, Secret};
 use crate::scrub;
@@ -17,22 +19,29 @@ use crate::select::Filter;
 use crate::words::Say;
 
 /// The reply that a result makes.
-pub(super) fn reply(
+pub(super) async fn reply(
     tool: &McpTool,
     result: CallToolResult,
     sent: &[Secret],
-    chosen: Option<&Filter>,
+    chosen: Option<&Arc<Filter>>,
 ) -> Result<Reply, ToolError> {
     if result.is_error == Some(true) {
         return Err(error(tool, &result, sent));
     }
     let meta = result.meta.as_ref();
     let ttl = meta.and_then(|own| own.get(&format!("{VENDOR}ttl_seconds"))?.as_u64());
+    let bytes = bytes_of(&result);
     let beside = beside(tool, &result);
     let read = value(tool, result);
     let digits = read.as_ref().map(|own| own.digits).unwrap_or_default();
     let value = read.map(|own| scrub::value(own.value, sent));
-    let mut reply = tool.reader.finish(tool.whose(), value, None, chosen)?;
+    let whole = Whole {
+        value,
+        text: None,
+        bytes,
+        answer: None,
+    };
+    let mut reply = tool.reader.finish(tool.whose(), whole, chosen).await?;
     if !beside.is_empty() && !tool.reader.projects() && chosen.is_none() {
         keep_beside(tool, &mut reply, scrub::value(Value::Array(beside), sent));
     }
@@ -77,6 +86,18 @@ fn keep_beside(tool: &McpTool, reply: &mut Reply, blocks: Value) {
     }
 }
 
+/// Size of an answer, as far as its texts have it: servers repeat a structured answer as a text. One without texts counts as large.
+pub(super) fn bytes_of(result: &CallToolResult) -> u64 {
+    let texts = result.content.iter().map(|block| match block {
+        ContentBlock::Text(own) => own.text.len() as u64,
+        _ => u64::MAX,
+    });
+    match texts.fold(0, u64::saturating_add) {
+        0 => u64::MAX,
+        bytes => bytes,
+    }
+}
+
 /// Returns the structured answer, or else the content of the blocks.
 fn value(tool: &McpTool, result: CallToolResult) -> Result<Read, Unusable> {
     if let Some(structured) = result.structured_content {
@@ -87,10 +108,10 @@ fn value(tool: &McpTool, result: CallToolResult) -> Result<Read, Unusable> {
         return Ok(Read::from(json!({ "content": content })));
     };
     match tool.reader.format() {
-        ResponseFormat::Json => json_of(text.as_bytes()),
+        ResponseFormat::Json => json_of(&text),
         // A text stays a text, unless JSON is declared.
         ResponseFormat::Auto if tool.spec.output.is_some() => {
-            let read = json_of(text.as_bytes());
+            let read = json_of(&text);
             Ok(read.unwrap_or_else(|_| Read::from(Value::String(text))))
         }
         ResponseFormat::Auto | ResponseFormat::Text | ResponseFormat::Base64 => {

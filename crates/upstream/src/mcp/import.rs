@@ -170,27 +170,25 @@ fn at(
 ) -> Result<Upstream, String> {
     let mut upstream = server_at(name, url)?;
     let headers = headers.and_then(Value::as_object);
+    let mut auths = Vec::new();
     for (header, value) in headers.into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
-        let usual = format!("{}_TOKEN", name.to_uppercase().replace('-', "_"));
+        let usual = match auths.is_empty() {
+            true => format!("{}_TOKEN", name.to_uppercase().replace('-', "_")),
+            false => format!("{name}_{header}").to_uppercase().replace('-', "_"),
+        };
         let variable = variable_in(value).map_or_else(|| usual.clone(), str::to_owned);
         let token = SecretRef::Env(variable.clone());
         let is_bearer = header.eq_ignore_ascii_case("authorization")
             && value
                 .get(..7)
                 .is_some_and(|it| it.eq_ignore_ascii_case("bearer "));
-        if upstream.auth.is_some() {
-            notes.push(format!(
-                "the header {header} is left out: an entry has one credential; a header that is not a secret belongs into `headers`"
-            ));
-            continue;
-        }
         if variable_in(value).is_none() {
             notes.push(format!(
                 "set the environment variable {variable} of the gateway to the value of the header {header}, which stays in the file"
             ));
         }
-        upstream.auth = Some(if is_bearer {
+        auths.push(if is_bearer {
             Auth::Bearer { token }
         } else {
             Auth::Header {
@@ -200,6 +198,7 @@ fn at(
             }
         });
     }
+    upstream.auth = auths.into_iter().collect();
     Ok(upstream)
 }
 
@@ -333,9 +332,10 @@ mod tests {
         assert_eq!(files.env["TOKEN"], env("FILES_TOKEN"));
         assert_eq!(
             crm.auth,
-            Some(Auth::Bearer {
+            Auth::Bearer {
                 token: env("CRM_TOKEN")
-            })
+            }
+            .into()
         );
         assert_eq!(local.allow_private, ["loopback"]);
         let mut refused: Vec<&str> = read.refused.iter().map(|(name, _)| name.as_str()).collect();

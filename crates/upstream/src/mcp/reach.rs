@@ -20,7 +20,7 @@ use super::trouble::Trouble;
 use super::wire::Wire;
 use crate::http::auth::{Authenticator, Credentials};
 use crate::http::{Service, ServiceError};
-use crate::manifest::{Auth, Secret, Upstream};
+use crate::manifest::{Secret, Upstream};
 use crate::user_token;
 
 /// Way to reach a server.
@@ -67,13 +67,13 @@ impl Way {
             base_url: url.to_owned(),
             ..entry.clone()
         };
-        let discovery = entry.discovery.auth.as_ref();
-        let is_of_caller = entry.auth.as_ref().is_some_and(Auth::is_of_caller);
+        let discovery = &entry.discovery.auth;
+        let is_of_caller = entry.auth.is_of_caller();
         let read = |source| ServiceError::Secret {
             upstream: entry.name.clone(),
             source,
         };
-        let discovery = (discovery.is_some() || is_of_caller)
+        let discovery = (!discovery.is_empty() || is_of_caller)
             .then(|| Authenticator::prepare(discovery, folder).map_err(read))
             .transpose()?;
         let headers = entry.headers.iter().filter_map(|(name, value)| {
@@ -173,7 +173,7 @@ impl Server {
     }
 
     fn is_of_caller(&self) -> bool {
-        self.entry.auth.as_ref().is_some_and(Auth::is_of_caller)
+        self.entry.auth.is_of_caller()
     }
 
     async fn open(

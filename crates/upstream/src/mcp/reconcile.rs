@@ -110,7 +110,7 @@ impl Lookup {
     }
 
     /// Reads the answer. An error of the tool says nothing about the call.
-    pub(super) fn read(
+    pub(super) async fn read(
         &self,
         result: CallToolResult,
         sent: &[Secret],
@@ -120,11 +120,11 @@ impl Lookup {
             return Ok(Reconciled::Unknown);
         }
         let structured = result.structured_content.map(Read::from);
-        let body = structured.or_else(|| json_of(text_of(&result.content)?.as_bytes()).ok());
+        let body = structured.or_else(|| json_of(&text_of(&result.content)?).ok());
         match body {
             Some(Read { value, digits }) => {
                 let value = scrub::value(value, sent);
-                finder.found_in(Read { value, digits }, &self.found)
+                finder.found_in(Read { value, digits }, &self.found).await
             }
             None => Ok(Reconciled::Unknown),
         }

@@ -102,7 +102,7 @@ impl McpTool {
         };
         let mut sent = Credentials::default();
         let result = self.server.send(&sending, &mut sent).await?;
-        answer::reply(self, result, &sent.secrets, chosen.as_ref())
+        answer::reply(self, result, &sent.secrets, chosen.as_ref()).await
     }
 
     /// The arguments that are sent. A number that the protocol would not carry whole is refused.
@@ -152,8 +152,9 @@ impl McpTool {
             reader: &self.reader,
             whose: self.whose(),
             chosen: chosen.as_ref(),
+            bytes: answer::bytes_of(&result),
         };
-        lookup.read(result, &sent.secrets, finder)
+        lookup.read(result, &sent.secrets, finder).await
     }
 
     /// Has the server list its tools if it has not done so yet: nothing is called whose definition was not compared.

@@ -57,11 +57,16 @@ pub(crate) fn pages(parameters: &[Parameter<'_>]) -> Option<String> {
         "pagetoken",
         "next_token",
         "nexttoken",
-        "starting_after",
         "after",
         "continuation_token",
         "marker",
     ];
+    // The cursor is the id of the last item, and no member of the answer.
+    if let Some(name) = query(&["starting_after"]) {
+        return Some(format!(
+            "pagination = {{ by = {{ cursor = {{ parameter = {name:?}, last_item = \"/id\", more = \"/has_more\" }} }}, items = \"/data\" }}"
+        ));
+    }
     if let Some(name) = query(&cursors) {
         return Some(format!(
             "pagination = {{ by = {{ cursor = {{ parameter = {name:?}, next = \"/next\" }} }}, items = \"/items\" }}"

@@ -10,7 +10,7 @@ use super::document::Document;
 use super::parameters::{self, In, Parameter};
 use super::source::Node;
 use super::{Reason, answer, loosen, text};
-use crate::manifest::{Auth, Imported, Method, Piece, RequestEntry, Template, ToolEntry};
+use crate::manifest::{Auth, Auths, Imported, Method, Piece, RequestEntry, Template, ToolEntry};
 
 /// Longest description of a tool, in characters.
 const DESCRIPTION_CHARS: usize = 400;
@@ -38,7 +38,7 @@ pub(crate) struct Surroundings<'d> {
     /// Name of the document, as entries show it.
     pub(crate) origin: String,
     /// The credential, if there is one.
-    pub(crate) auth: Option<Auth>,
+    pub(crate) auth: Auths,
     /// Patterns that the binder cannot check, each with the reason.
     pub(crate) unchecked: BTreeMap<String, String>,
 }
@@ -130,25 +130,18 @@ impl<'d> Surroundings<'d> {
 
     /// True if a parameter is the credential, which the gateway adds.
     fn is_credential(&self, parameter: &Parameter<'_>) -> bool {
-        match &self.auth {
-            Some(Auth::Header { name, .. }) => {
+        self.auth.iter().any(|auth| match auth {
+            Auth::Header { name, .. } => {
                 parameter.place == In::Header && parameter.name.eq_ignore_ascii_case(name)
             }
-            Some(Auth::Query { name, .. }) => {
-                parameter.place == In::Query && parameter.name == name
-            }
-            Some(Auth::Cookie { name, .. }) => {
-                parameter.place == In::Cookie && parameter.name == name
-            }
-            Some(
-                Auth::Bearer { .. }
-                | Auth::Basic { .. }
-                | Auth::ClientCredentials(_)
-                | Auth::TokenExchange(_)
-                | Auth::UserToken { .. },
-            )
-            | None => false,
-        }
+            Auth::Query { name, .. } => parameter.place == In::Query && parameter.name == name,
+            Auth::Cookie { name, .. } => parameter.place == In::Cookie && parameter.name == name,
+            Auth::Bearer { .. }
+            | Auth::Basic { .. }
+            | Auth::ClientCredentials(_)
+            | Auth::TokenExchange(_)
+            | Auth::UserToken { .. } => false,
+        })
     }
 }
 

@@ -1,19 +1,18 @@
 //! The credential of the service, as references to secrets that the operator sets.
 
-use std::collections::BTreeSet;
-
 use super::document::{Document, Version};
 use super::source::Node;
-use crate::manifest::{Auth, ClientAuth, ClientCredentials, SecretRef};
+use crate::manifest::{Auth, Auths, ClientAuth, ClientCredentials, SecretRef};
 
-/// A credential, with notes about the decisions made for it.
+/// The credentials, with notes about the decisions made for them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Credential {
-    pub(crate) auth: Option<Auth>,
+    pub(crate) auth: Auths,
     pub(crate) notes: Vec<String>,
 }
 
-/// The credential that most operations need: that of the document, else that of the first operation that has one.
+/// The credentials that most operations need: those of the document's first requirement, else of that of the first operation that has
+/// one. The schemes of one requirement are sent together.
 pub(crate) fn of(document: &Document<'_>, upstream: &str, base_url: &str) -> Credential {
     let schemes = match document.version {
         Version::V2 => document.root().get("securityDefinitions"),
@@ -25,56 +24,62 @@ pub(crate) fn of(document: &Document<'_>, upstream: &str, base_url: &str) -> Cre
     let schemes = schemes.map_or(&[][..], Node::members);
     let mut notes = Vec::new();
     let wanted = wanted(document);
-    let chosen = wanted
-        .iter()
-        .find_map(|name| schemes.iter().find(|it| it.name == *name))
-        .or_else(|| schemes.first().filter(|_| wanted.is_empty()));
-    let Some(chosen) = chosen else {
-        return Credential { auth: None, notes };
-    };
-    let variable = |suffix: &str| SecretRef::Env(format!("{}_{suffix}", shouted(upstream)));
-    let scheme = document.follow(&chosen.node).unwrap_or(&chosen.node);
-    let auth = auth_of(scheme, &variable, &mut notes);
-    if schemes.len() > 1 {
-        let others = schemes
-            .iter()
-            .filter(|it| it.name != chosen.name)
-            .map(|it| &*it.name);
-        let others: Vec<&str> = others.take(8).collect();
+    let known = |name: &&str| schemes.iter().find(|it| it.name == **name);
+    let chosen = wanted.iter().map(|names| {
+        let known: Vec<_> = names.iter().filter_map(known).collect();
+        known
+    });
+    let chosen = chosen.into_iter().find(|known| !known.is_empty());
+    let chosen = chosen.unwrap_or_else(|| match wanted.is_empty() {
+        true => schemes.first().into_iter().collect(),
+        false => Vec::new(),
+    });
+    let mut auths = Vec::new();
+    for scheme in &chosen {
+        // Of several secrets each has a variable of its own.
+        let name = match chosen.as_slice() {
+            [_] => shouted(upstream),
+            _ => format!("{}_{}", shouted(upstream), shouted(&scheme.name)),
+        };
+        let variable = |suffix: &str| SecretRef::Env(format!("{name}_{suffix}"));
+        let scheme = document.follow(&scheme.node).unwrap_or(&scheme.node);
+        auths.extend(auth_of(scheme, &variable, &mut notes));
+    }
+    if !chosen.is_empty() && schemes.len() > chosen.len() {
+        let is_other = |name: &str| !chosen.iter().any(|it| it.name == name);
+        let others = schemes.iter().map(|it| &*it.name);
+        let others: Vec<&str> = others.filter(|name| is_other(name)).take(8).collect();
+        let names: Vec<_> = chosen.iter().map(|it| format!("{:?}", it.name)).collect();
+        let verb = if chosen.len() == 1 { "was" } else { "were" };
         notes.push(format!(
-            "of several credentials {:?} was chosen; the others: {}",
-            chosen.name,
+            "of several credentials {} {verb} chosen; the others: {}",
+            names.join(" and "),
             others.join(", ")
         ));
     }
-    if auth.is_some() && base_url.starts_with("http:") {
+    if !auths.is_empty() && base_url.starts_with("http:") {
         notes.push(
             "the address is not https, so no credential is sent: set base_url and auth".to_owned(),
         );
-        return Credential { auth: None, notes };
+        auths.clear();
     }
+    let auth = auths.into_iter().collect();
     Credential { auth, notes }
 }
 
-/// The names of the schemes that are needed, the most common first.
-fn wanted<'d>(document: &Document<'d>) -> Vec<&'d str> {
+/// The requirements, each with the names of its schemes: those of the document first. One without a name asks for no credential.
+fn wanted<'d>(document: &Document<'d>) -> Vec<Vec<&'d str>> {
     let of = |node: &'d Node<'d>| {
-        node.list("security")
-            .iter()
-            .flat_map(Node::members)
-            .map(|it| &*it.name)
+        let names = |it: &'d Node<'d>| it.members().iter().map(|it| &*it.name).collect();
+        node.list("security").iter().map(names)
     };
-    let mut names: Vec<&str> = of(document.root()).collect();
-    let mut known: BTreeSet<&str> = names.iter().copied().collect();
+    let mut wanted: Vec<Vec<&str>> = of(document.root()).collect();
     let items = document.root().get("paths").map_or(&[][..], Node::members);
     for operation in items.iter().flat_map(|it| it.node.members()) {
-        for name in of(&operation.node) {
-            if known.insert(name) {
-                names.push(name);
-            }
-        }
+        wanted.extend(of(&operation.node));
     }
-    names
+    wanted.retain(|names| !names.is_empty());
+    wanted
 }
 
 fn auth_of(

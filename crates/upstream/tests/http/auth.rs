@@ -57,6 +57,45 @@ async fn fixed_credentials_are_sent() {
     "#);
 }
 
+/// A21, B17: a service that wants a key and an application key gets both, and neither of them is answered. Two that would be written
+/// to the same place are a mistake of the configuration.
+#[tokio::test]
+async fn several_credentials_are_sent_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = secret(&folder, "first-secret");
+    let (second, third) = (
+        first.replace("secret", "second"),
+        first.replace("secret", "third"),
+    );
+    std::fs::write(folder.path().join("second"), "second-secret").unwrap();
+    std::fs::write(folder.path().join("third"), "third-secret").unwrap();
+    let auth = format!(
+        "auth = [{{ header = {{ name = 'DD-API-KEY', value = '{first}' }} }}, {{ header = {{ name = 'DD-APPLICATION-KEY', value = '{second}' }} }}, {{ query = {{ name = 'site', value = '{third}' }} }}]"
+    );
+    let service = Service::start(|seen, _| {
+        let keys = ["dd-api-key", "dd-application-key"].map(|name| seen.header(name));
+        answer(200, &format!("{:?}", [keys[0], keys[1], &seen.target]))
+    })
+    .await;
+    let world = World::new(&service, &auth, READ);
+    let reply = world.call("svc.get", "{}").await;
+    assert_eq!(
+        told(&reply),
+        r#"ok ["[credential]","[credential]","/base/get?site=[credential]"] "#
+    );
+    let seen = service.last();
+    assert_eq!(seen.header("dd-api-key"), "first-secret");
+    assert_eq!(seen.header("dd-application-key"), "second-secret");
+    assert_eq!(seen.target, "/base/get?site=third-secret");
+    let twice = auth.replace("DD-APPLICATION-KEY", "dd-api-key");
+    let complaints = crate::world::manifest(&service, &twice, READ).check();
+    let messages: Vec<_> = complaints.iter().map(|it| it.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        ["another credential has this place in the request already"]
+    );
+}
+
 /// An issuer whose tokens are counted; each is good for an hour.
 async fn issuer() -> (Service, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
@@ -148,12 +187,23 @@ async fn a_users_token_is_kept_for_the_user() {
     let world = World::new(&service, "auth.user_token = {}", READ);
     let reply = world.call("svc.get", "{}").await;
     insta::assert_snapshot!(told(&reply), @r#"UNAUTHORIZED: the user has not stored a token for the upstream svc [final  ]"#);
+    let listed = async || world.data("upstream.list_tokens", "{}").await.to_string();
+    let none = r#"{"upstreams":[{"kept":false,"upstream":"svc"}]}"#;
+    assert_eq!(listed().await, none);
     world
         .data(
             "upstream.store_token",
             r#"{"upstream": "svc", "token": "anns"}"#,
         )
         .await;
+    assert_eq!(listed().await, none.replace("false", "true"));
+    let other = ToolCall::new("upstream.list_tokens", "{}", Principal::user("bob"));
+    let other = world.executor.execute(other).await;
+    assert_eq!(
+        other.data.to_string(),
+        none,
+        "a token of another user is not told"
+    );
     assert!(world.call("svc.get", "{}").await.ok);
     assert_eq!(service.last().header("authorization"), "Bearer anns");
     let other = ToolCall::new("svc.get", "{}", Principal::user("bob"));

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use countersign::contract::RecordKind;
+use countersign::executor::Doubts;
 use countersign::ledger::{ClaimQuery, ClaimState, Claims as _, Log, LogQuery};
 use tokio::sync::Notify;
 
@@ -476,4 +477,49 @@ async fn a_status_that_leaves_it_open_is_not_forgotten() {
     CONFLICT: the upstream svc answered with status 409 [final  409] taken: false
     CONFLICT: the upstream svc answered with status 409 [final  409] taken: false
     "#);
+}
+
+/// A17, T8: a write without a key whose connection is cut is settled by a look-up that no caller asks for, also after the
+/// process that sent it has died: its arguments are with its intent.
+#[tokio::test]
+async fn a_doubt_that_nobody_repeats_is_looked_up() {
+    let declared = "request = { method = \"POST\", path = \"/orders\" }\n\
+        reconcile.request = { method = \"GET\", path = \"/orders\", query = { n = \"{n}\", key = \"{idempotency_key}\" } }";
+    for (commits, state) in [(true, ClaimState::Succeeded), (false, ClaimState::Released)] {
+        for look_up in ["", declared] {
+            let shop = Shop::start(commits, || Act::Cut(Vec::new())).await;
+            let entry = format!("recovery.reconcile.grace_seconds = 0\n{look_up}");
+            let world = World::new(&shop.service, UPSTREAM, &tool(&entry));
+            assert!(!world.call("svc.order", ORDER).await.ok);
+            let settled = world
+                .executor
+                .ask_about_doubts(&mut Doubts::default())
+                .await;
+            assert_eq!(settled.unwrap(), 1, "{look_up}");
+            let asked = shop.service.last();
+            if look_up.is_empty() {
+                assert_eq!(
+                    asked.line(),
+                    "POST /base/tools/svc.order/reconcile {\"n\":1}"
+                );
+            } else {
+                assert!(asked.target.contains("&n=1"), "{}", asked.target);
+            }
+            let query = ClaimQuery {
+                limit: 2,
+                ..ClaimQuery::default()
+            };
+            let claims = world.store.claims(&query).await.unwrap();
+            let states: Vec<_> = claims.iter().map(|claim| claim.state).collect();
+            assert_eq!(states, [state]);
+            assert_eq!(shop.orders(), usize::from(commits));
+            let resolutions = LogQuery {
+                kind: Some(RecordKind::Resolution),
+                limit: 10,
+                ..LogQuery::default()
+            };
+            let records = Log::records(&*world.store, &resolutions).await.unwrap();
+            assert_eq!(records.len(), 1);
+        }
+    }
 }

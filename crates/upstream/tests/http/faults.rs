@@ -200,6 +200,126 @@ async fn bad_answers_are_refused_and_named() {
     "#);
 }
 
+/// A14, B17: a text is decoded by its charset, and what cannot be decoded is replaced and reported. A byte order mark is no part of
+/// a text, and no mistake in JSON.
+#[tokio::test]
+async fn a_text_is_decoded_by_its_charset() {
+    let service = Service::start(|seen, _| {
+        let kind = |kind: &str| vec![("content-type", kind.to_owned())];
+        match seen.target.split("status=").nth(1).unwrap_or_default() {
+            "latin" => Act::Answer(
+                200,
+                kind("text/plain; charset=ISO-8859-1"),
+                b"caf\xe9".to_vec(),
+            ),
+            "gbk" => Act::Answer(200, kind("text/plain; charset=gbk"), b"\xc4\xe3".to_vec()),
+            "damaged" => Act::Answer(200, kind("text/plain"), b"caf\xe9".to_vec()),
+            "marked" => Act::Answer(200, kind("text/plain"), b"\xef\xbb\xbfa".to_vec()),
+            "json" => Act::Answer(
+                200,
+                kind("application/json"),
+                b"\xef\xbb\xbf{\"a\": 1}".to_vec(),
+            ),
+            "error" => Act::Answer(
+                404,
+                kind("application/json"),
+                b"\xef\xbb\xbf{\"code\": \"E_9\"}".to_vec(),
+            ),
+            _ => Act::Answer(
+                200,
+                kind("application/json; charset=latin1"),
+                b"\"caf\xe9\"".to_vec(),
+            ),
+        }
+    })
+    .await;
+    let output = "output = { type = ['object', 'string'] }";
+    let world = World::new(&service, "", &format!("{READ}{output}"));
+    let mut lines = Vec::new();
+    for status in [
+        "latin",
+        "gbk",
+        "damaged",
+        "marked",
+        "json",
+        "error",
+        "latin json",
+    ] {
+        let reply = world
+            .call("svc.get", &format!(r#"{{"status": "{status}"}}"#))
+            .await;
+        lines.push(format!("{status}: {}", told(&reply)));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    latin: ok "café" 
+    gbk: ok "你" 
+    damaged: ok "caf�" TEXT_DAMAGED
+    marked: ok "a" 
+    json: ok {"a":1} 
+    error: NOT_FOUND: the upstream svc answered with status 404 [final  E_9]
+    latin json: ok "café" 
+    "#);
+}
+
+/// A12, B17: an answer that arrived and cannot be decompressed is an answer: the breaker counts none of it as a failure, a read is
+/// not sent again, and a call that changed something happened.
+#[tokio::test]
+async fn a_corrupt_body_is_an_unreadable_answer() {
+    let service = Service::start(|seen, _| {
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        headers.push(("content-encoding", "gzip".to_owned()));
+        let status = if seen.target.contains("404") {
+            404
+        } else {
+            200
+        };
+        Act::Answer(status, headers, b"\x1f\x8b this is no gzip".to_vec())
+    })
+    .await;
+    let write = READ
+        .replace("svc.get", "svc.put")
+        .replace("GET", "PUT")
+        .replace("description", "recovery = 'retry'\ndescription");
+    let upstream = "breaker = { failures = 1, open_ms = 60000 }\nretries = { backoff_ms = 1, backoff_max_ms = 2 }";
+    let world = World::new(&service, upstream, &format!("{READ}{write}"));
+    let mut lines = Vec::new();
+    for (tool, arguments) in [
+        ("svc.get", "{}"),
+        ("svc.get", r#"{"status": "404"}"#),
+        ("svc.put", "{}"),
+    ] {
+        lines.push(told(&world.keyed(tool, arguments, "k").await));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    UPSTREAM_ERROR: the answer of the upstream svc cannot be decompressed [final  ]
+    NOT_FOUND: the upstream svc answered with status 404 [final  404]
+    ok null ANSWER_UNREADABLE
+    "#);
+    assert_eq!(service.seen().len(), 3);
+}
+
+/// A12: a service that says until when it wants to be left alone is believed, in seconds and as a date.
+#[tokio::test]
+async fn a_date_to_come_back_at_is_kept() {
+    let service = Service::start(|_, _| {
+        let headers = vec![
+            ("date", "Sun, 06 Nov 1994 08:49:37 GMT".to_owned()),
+            ("retry-after", "Sun, 06 Nov 1994 08:51:37 GMT".to_owned()),
+        ];
+        Act::Answer(429, headers, b"{}".to_vec())
+    })
+    .await;
+    let world = World::new(&service, "", READ);
+    let reply = world.call("svc.get", "{}").await;
+    let details = reply.error.unwrap().details;
+    assert_eq!(details.retry_after_ms, Some(120_000));
+    assert_eq!(
+        service.seen().len(),
+        1,
+        "it is not asked again within that time"
+    );
+}
+
 /// A few bytes that become 64 MiB: stored by a Python of its own, so that the test needs no encoder.
 fn bomb() -> Vec<u8> {
     let program = "import gzip,sys; sys.stdout.buffer.write(gzip.compress(b' ' * (64 << 20)))";

@@ -158,6 +158,185 @@ async fn pages_are_bounded_together() {
         let reply = world
             .call("svc.list", &format!(r#"{{"page": "{last}"}}"#))
             .await;
-        assert_eq!(told(&reply), "ok 3 MORE_PAGES");
+        // The number does not grow any more: the page is not fetched again.
+        assert_eq!(told(&reply), "ok 1 MORE_PAGES");
+    }
+}
+
+fn page(body: &str, link: Option<&str>) -> Act {
+    let kind = ("content-type", "application/json".to_owned());
+    let link = link.map(|link| ("link", format!("<{link}>; rel=\"next\"")));
+    let headers = link.into_iter().chain([kind]).collect();
+    Act::Answer(200, headers, body.as_bytes().to_vec())
+}
+
+/// B15: pages by path, by the address of the next page, after the last item, and by a member of the body. A list that is not
+/// whole is never told as whole.
+#[tokio::test]
+async fn pages_go_on_where_the_service_says() {
+    let service = Service::start(|seen, _| {
+        let text = seen.text();
+        let target = seen.target.strip_prefix("/base").unwrap();
+        match (target, &*text) {
+            // By path, absolute and relative to the page.
+            ("/list?by=path", _) => page("[1]", Some("/base/list/page/2?by=path")),
+            ("/list/page/2?by=path", _) => page("[2]", Some("3?by=path")),
+            ("/list/page/3?by=path", _) => page("[3]", None),
+            // A query alone is one of the same page.
+            ("/list?by=query", _) => page("[1]", Some("?by=query&p=2")),
+            ("/list?by=query&p=2", _) => page("[2]", None),
+            ("/list?by=up", _) => page("[1]", Some("/other/list")),
+            ("/list?by=loop", _) => page("[1]", Some("/base/list/b?by=loop")),
+            ("/list/b?by=loop", _) => page("[2]", Some("/base/list?by=loop")),
+            // By address.
+            ("/list?by=url", _) => answer(
+                200,
+                &format!(
+                    r#"{{"results": [1], "next": "http://{}/base/list?by=url&page=2"}}"#,
+                    seen.header("host")
+                ),
+            ),
+            ("/list?by=url&page=2", _) => answer(200, r#"{"results": [2], "next": null}"#),
+            ("/list?by=far", _) => answer(
+                200,
+                r#"{"results": [1], "next": "http://127.0.0.1:1/base/list?by=far&page=2"}"#,
+            ),
+            // After the last item.
+            ("/list?by=item", _) => answer(
+                200,
+                r#"{"data": [{"id": "a"}, {"id": "b"}], "has_more": true}"#,
+            ),
+            ("/list?by=item&starting_after=b", _) => {
+                answer(200, r#"{"data": [{"id": "c"}], "has_more": false}"#)
+            }
+            ("/list?by=item&starting_after=c", _) => answer(200, r#"{"data": []}"#),
+            // The same cursor again.
+            ("/list?by=same", _) | ("/list?by=same&c=x", _) => {
+                answer(200, r#"{"data": [1], "next": "x"}"#)
+            }
+            // By a member of the body.
+            ("/search", r#"{"q":"a","after":null}"# | r#"{"q":"a"}"#) => {
+                answer(200, r#"{"data": [1], "next": "x"}"#)
+            }
+            ("/search", r#"{"q":"a","after":"x"}"#) => answer(200, r#"{"data": [2], "next": 7}"#),
+            ("/search", r#"{"q":"a","after":7}"#) => answer(200, r#"{"data": [3]}"#),
+            ("/search", r#"{"q":"n","page":1}"#) => answer(200, r#"{"data": [1]}"#),
+            ("/search", r#"{"q":"n","page":2}"#) => answer(200, r#"{"data": []}"#),
+            other => answer(500, &format!("{other:?}")),
+        }
+    })
+    .await;
+    let by = |by: &str, pagination: &str| {
+        read(pagination).replace(
+            "path = \"/list\"",
+            &format!("path = \"/list\", query = {{ by = \"{by}\" }}"),
+        )
+    };
+    let search = |q: &str, pagination: &str| {
+        format!(
+            "{}\neffect = 'read'\nparameters = [{{ name = 'q' }}, {{ name = 'after', required = false }}]\narguments.q.preset = '{q}'",
+            read(pagination).replace(
+                "method = \"GET\", path = \"/list\"",
+                "method = \"POST\", path = \"/search\""
+            )
+        )
+    };
+    let item = "{ parameter = 'starting_after', last_item = '/id'";
+    let mut lines = Vec::new();
+    for entry in [
+        by("path", "pagination.by.link = {}"),
+        by("query", "pagination.by.link = {}"),
+        by("up", "pagination.by.link = {}"),
+        by("loop", "pagination.by.link = {}"),
+        by(
+            "url",
+            "pagination = { by.next_url = { next = '/next' }, items = '/results' }",
+        ),
+        by(
+            "far",
+            "pagination = { by.next_url = { next = '/next' }, items = '/results' }",
+        ),
+        by(
+            "item",
+            &format!(
+                "pagination = {{ by.cursor = {item} }}, items = '/data' }}\nresponse.data = '/data'"
+            ),
+        ),
+        by(
+            "item",
+            &format!(
+                "pagination = {{ by.cursor = {item}, more = '/has_more' }}, items = '/data' }}\nresponse.data = '/data'"
+            ),
+        ),
+        by(
+            "same",
+            "pagination = { by.cursor = { parameter = 'c', next = '/next' }, items = '/data' }\nresponse.data = '/data'",
+        ),
+        search(
+            "a",
+            "pagination = { by.cursor = { parameter = 'after', in = 'body', next = '/next' }, items = '/data' }\nresponse.data = '/data'",
+        ),
+        search(
+            "n",
+            "pagination = { by.page = { parameter = 'page', in = 'body' }, items = '/data' }\nresponse.data = '/data'",
+        ),
+    ] {
+        let world = World::new(&service, "", &entry);
+        let reply = world.call("svc.list", "{}").await;
+        lines.push(format!("{} ({})", told(&reply), service.last().target));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    ok [1,2,3]  (/base/list/page/3?by=path)
+    ok [1,2]  (/base/list?by=query&p=2)
+    ok [1] MORE_PAGES (/base/list?by=up)
+    ok [1,2] MORE_PAGES (/base/list/b?by=loop)
+    ok {"next":null,"results":[1,2]}  (/base/list?by=url&page=2)
+    ok {"next":"http://127.0.0.1:1/base/list?by=far&page=2","results":[1]} MORE_PAGES (/base/list?by=far)
+    ok [{"id":"a"},{"id":"b"},{"id":"c"}]  (/base/list?by=item&starting_after=c)
+    ok [{"id":"a"},{"id":"b"},{"id":"c"}]  (/base/list?by=item&starting_after=b)
+    ok [1,1] MORE_PAGES (/base/list?by=same&c=x)
+    ok [1,2,3]  (/base/search)
+    ok [1]  (/base/search)
+    "#);
+}
+
+/// B15: a search whose body has the page is not asked for its first page again and again.
+#[test]
+fn a_page_in_the_body_is_declared_so() {
+    let entry = |pagination: &str| {
+        let text = format!(
+            r#"
+            [[upstream]]
+            name = "svc"
+            base_url = "https://svc.example"
+            [[tool]]
+            name = "svc.search"
+            upstream = "svc"
+            description = "Searches."
+            effect = "read"
+            request = {{ method = "POST", path = "/search" }}
+            parameters = [{{ name = "page", kind = "integer", required = false }}]
+            pagination = {{ {pagination}, items = "/items" }}
+            "#
+        );
+        let manifest: countersign_upstream::Manifest = toml::from_str(&text).unwrap();
+        let complaints = manifest.check().into_iter();
+        complaints.map(|it| it.message).collect::<Vec<_>>()
+    };
+    let in_body = "the argument is sent in the body; add in = \"body\"";
+    for (pagination, expected) in [
+        ("by.page = { parameter = 'page' }", &[in_body][..]),
+        ("by.page = { parameter = 'page', in = 'body' }", &[]),
+        ("by.offset = { parameter = 'from' }", &[]),
+        (
+            "by.cursor = { parameter = 'c' }",
+            &["say where the cursor is: either next or last_item"],
+        ),
+        (
+            "by.cursor = { parameter = 'c', next = '/a', last_item = '/b' }",
+            &["say where the cursor is: either next or last_item"],
+        ),
+    ] {
+        assert_eq!(entry(pagination), expected, "{pagination}");
     }
 }

@@ -307,7 +307,7 @@ async fn no_name_or_value_breaks_out_of_its_place() {
     let upstream = &mut import.manifest.upstream[0];
     upstream.base_url = format!("{}/base", service.url);
     upstream.allow_private = vec!["loopback".to_owned()];
-    upstream.auth = None;
+    upstream.auth = Auths::default();
     let executor = executor_of(&import.manifest);
     let entry = &import.manifest.tool[0];
     let properties = entry.input.as_ref().unwrap()["properties"]
@@ -409,6 +409,6 @@ fn odd_security_is_no_credential() {
         assert_eq!(import.manifest.tool.len(), 1);
         let auth = &import.manifest.upstream[0].auth;
         let is_usual = rest["security"] == "key";
-        assert_eq!(auth.is_some(), is_usual, "{rest}: {auth:?}");
+        assert_eq!(!auth.is_empty(), is_usual, "{rest}: {auth:?}");
     }
 }

@@ -149,6 +149,39 @@ fn servers_and_credentials_are_chosen_and_told() {
     );
 }
 
+/// B17: the schemes of one requirement are sent together, each with a variable of its own; those of another one are left out.
+#[test]
+fn every_scheme_of_a_requirement_is_written() {
+    let text = r#"{
+        "openapi": "3.0.0",
+        "info": { "title": "Metrics", "version": "1" },
+        "servers": [{ "url": "https://api.metrics.example" }],
+        "security": [{ "apiKey": [], "appKey": [] }, { "token": [] }],
+        "components": { "securitySchemes": {
+            "apiKey": { "type": "apiKey", "in": "header", "name": "DD-API-KEY" },
+            "appKey": { "type": "apiKey", "in": "header", "name": "DD-APPLICATION-KEY" },
+            "token": { "type": "http", "scheme": "bearer" }
+        } },
+        "paths": { "/a": { "get": { "operationId": "a", "responses": {} } } }
+    }"#;
+    let import = import(text, &Options::default()).unwrap();
+    let written = countersign_upstream::openapi::write::toml(&import, &[]);
+    let lines = written
+        .lines()
+        .skip_while(|line| !line.starts_with("[[upstream]]"));
+    let lines: Vec<_> = lines
+        .take_while(|line| !line.starts_with("[[tool]]"))
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"), @"");
+    assert_eq!(
+        import.report.notes,
+        ["of several credentials \"apiKey\" and \"appKey\" were chosen; the others: token"]
+    );
+    let again = countersign_upstream::openapi::write::read(&written).unwrap();
+    assert_eq!(again.upstream[0].auth, import.manifest.upstream[0].auth);
+    assert_eq!(again.upstream[0].auth.iter().count(), 2);
+}
+
 #[test]
 fn schemas_become_json_schema() {
     let import = imported("schemas.yaml");

@@ -86,22 +86,23 @@ impl<'s> World<'s> {
             upstream.allow_private = vec!["loopback".to_owned()];
             upstream.send_context = false;
             let secret = SecretRef::File(SECRET_FILE.into());
-            upstream.auth = match upstream.auth.take() {
-                Some(Auth::Header { name, prefix, .. }) => Some(Auth::Header {
+            let known = upstream.auth.iter().filter_map(|auth| match auth.clone() {
+                Auth::Header { name, prefix, .. } => Some(Auth::Header {
                     name,
-                    value: secret,
+                    value: secret.clone(),
                     prefix,
                 }),
-                Some(Auth::Query { name, .. }) => Some(Auth::Query {
+                Auth::Query { name, .. } => Some(Auth::Query {
                     name,
-                    value: secret,
+                    value: secret.clone(),
                 }),
-                Some(Auth::Cookie { name, .. }) => Some(Auth::Cookie {
+                Auth::Cookie { name, .. } => Some(Auth::Cookie {
                     name,
-                    value: secret,
+                    value: secret.clone(),
                 }),
-                Some(_) | None => None,
-            };
+                _ => None,
+            });
+            upstream.auth = known.collect();
         }
         for tool in &mut manifest.tool {
             tool.enabled = Some(true);

@@ -55,7 +55,7 @@ pub(crate) struct Openapi {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Show the difference to the file; write nothing
+    /// Show the difference to the file; write nothing, and exit with 1 if there is one
     #[arg(long, requires = "out")]
     check: bool,
 
@@ -112,20 +112,27 @@ impl Openapi {
             }
             replace(path, &write::toml(&import, &kept_upstreams(kept, &import)))?;
         }
+        // Without a file everything is a difference.
+        let is_same = difference.as_ref().is_some_and(Difference::is_empty);
+        let exit = if self.check && !is_same {
+            Exit::Refused
+        } else {
+            Exit::Ok
+        };
         if terminal.is_for_programs() {
             writeln!(
                 terminal.data(),
                 "{}",
                 summary(&import.report, difference.as_ref())
             )?;
-            return Ok(Exit::Ok);
+            return Ok(exit);
         }
         if self.out.is_none() {
             let text = write::toml(&import, &[]);
             terminal.data().write_all(text.as_bytes())?;
         }
         self.tell(terminal, &import.report, difference.as_ref())?;
-        Ok(Exit::Ok)
+        Ok(exit)
     }
 
     fn tell(

@@ -1,7 +1,7 @@
 //! The configuration file while a server runs: read again when it changes, checked whole, and taken as far as a running
 //! server can.
 //!
-//! A file that is not accepted changes nothing. The log names keys, and never their values.
+//! A file that is not accepted changes nothing. The log names keys, and the values of those only that cannot be a secret.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -316,10 +316,10 @@ fn in_force(loaded: &Loaded, waiting: &[Change]) -> InForce {
     }
 }
 
-/// Keys, for the log.
+/// Keys, for the log, with the old and the new value of those that may be shown.
 fn named<'c>(changes: impl Iterator<Item = &'c Change>) -> String {
-    let keys: Vec<&str> = changes.map(|change| change.key.as_str()).collect();
-    let shown: Vec<&str> = keys.iter().take(NAMED_MAX).copied().collect();
+    let keys: Vec<String> = changes.map(Change::to_string).collect();
+    let shown: Vec<&str> = keys.iter().take(NAMED_MAX).map(String::as_str).collect();
     let more = keys.len().saturating_sub(NAMED_MAX);
     match (shown.is_empty(), more) {
         (true, _) => "none".to_owned(),

@@ -6,7 +6,8 @@ use countersign_contract::Effect;
 
 use super::{Checker, service};
 use crate::manifest::{
-    ArgumentEntry, BodyFormat, PageBy, Place, RequestEntry, Style, Template, ToolEntry, Way,
+    ArgumentEntry, BodyFormat, PageBy, PagePlace, Place, RequestEntry, Style, Template, ToolEntry,
+    Way,
 };
 
 pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
@@ -72,6 +73,16 @@ pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
                     "{{{name}}} is neither an argument of the tool nor {{idempotency_key}}"
                 );
                 below.complain(message);
+            }
+        }
+    }
+    if let Some(response) = &tool.response {
+        let mut below = place.key("response");
+        let mut below = below.key("headers");
+        for (member, header) in &response.headers {
+            if !service::is_header(header) {
+                let message = format!("{header:?} is not the name of a header");
+                below.key(member).complain(message);
             }
         }
     }
@@ -238,6 +249,13 @@ fn pagination(tool: &ToolEntry, place: &mut Checker<'_>) {
     if tool.effect() != Effect::Read || tool.request.is_none() {
         below.complain("only a read with a request has pages");
     }
+    if tool
+        .response
+        .as_ref()
+        .is_some_and(|own| !own.headers.is_empty())
+    {
+        below.complain("pages have no headers in common; leave response.headers out");
+    }
     below.key("items").pointer(&pages.items);
     below
         .key("pages_max")
@@ -245,8 +263,70 @@ fn pagination(tool: &ToolEntry, place: &mut Checker<'_>) {
     below
         .key("items_max")
         .within(pages.items_max.into(), 1, 1_000_000);
-    match &pages.by {
-        PageBy::Cursor { next, .. } => below.key("by").key("cursor").key("next").pointer(next),
-        PageBy::Page { .. } | PageBy::Offset { .. } | PageBy::Link {} => {}
+    let mut below = below.key("by");
+    let (mut below, parameter, own) = match &pages.by {
+        PageBy::Cursor {
+            parameter,
+            place,
+            next,
+            last_item,
+            more,
+        } => {
+            let mut below = below.key("cursor");
+            let said = [("next", next), ("last_item", last_item), ("more", more)];
+            for (key, pointer) in said {
+                if let Some(pointer) = pointer {
+                    below.key(key).pointer(pointer);
+                }
+            }
+            if next.is_some() == last_item.is_some() {
+                below.complain("say where the cursor is: either next or last_item");
+            }
+            (below, parameter, *place)
+        }
+        PageBy::Page {
+            parameter, place, ..
+        } => (below.key("page"), parameter, *place),
+        PageBy::Offset { parameter, place } => (below.key("offset"), parameter, *place),
+        PageBy::NextUrl { next } => {
+            below.key("next_url").key("next").pointer(next);
+            return;
+        }
+        PageBy::Link {} => return,
+    };
+    let Some(request) = &tool.request else { return };
+    match own {
+        PagePlace::Body if !request.method.has_body() || !is_json(request) => {
+            let message = "the request has no JSON body; leave this out";
+            below.key("in").complain(message);
+        }
+        // The body would ask for the first page again and again.
+        PagePlace::Query if is_in_body(tool, request, parameter) => {
+            let message = "the argument is sent in the body; add in = \"body\"";
+            below.key("parameter").complain(message);
+        }
+        PagePlace::Body | PagePlace::Query => {}
     }
+}
+
+fn is_json(request: &RequestEntry) -> bool {
+    matches!(request.body, None | Some(BodyFormat::Json))
+}
+
+/// True if an argument of the tool is sent under this name in the body.
+fn is_in_body(tool: &ToolEntry, request: &RequestEntry, parameter: &str) -> bool {
+    let names = Template::parse(&request.path).map(|path| {
+        let names = path.names().map(str::to_owned);
+        names.collect::<BTreeSet<_>>()
+    });
+    let names = names.unwrap_or_default();
+    let mut arguments = crate::declare::argument_names(tool);
+    arguments.extend(tool.arguments.keys().cloned());
+    arguments.iter().any(|name| {
+        let own = tool.arguments.get(name);
+        let wire = own.and_then(|own| own.name.as_deref()).unwrap_or(name);
+        let place = own.and_then(|own| own.place);
+        let place = place.unwrap_or_else(|| default_place(name, request, &names));
+        wire == parameter && place == Place::Body
+    })
 }

@@ -1,12 +1,13 @@
 //! Mistakes in an upstream.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use url::{Host, Url};
 
 use super::Checker;
 use crate::manifest::{
-    Auth, Connections, Discovery, Network, Trust, Upstream, UpstreamKind, is_public,
+    Auth, Auths, Connections, Discovery, Network, Trust, Upstream, UpstreamKind, is_public,
 };
 
 pub(super) fn check(upstream: &Upstream, place: &mut Checker<'_>) {
@@ -41,9 +42,7 @@ pub(super) fn check(upstream: &Upstream, place: &mut Checker<'_>) {
         &upstream.idempotency_header,
         &mut place.key("idempotency_header"),
     );
-    if let Some(auth) = &upstream.auth {
-        credential(auth, upstream, &mut place.key("auth"));
-    }
+    credentials(&upstream.auth, upstream, &mut place.key("auth"));
     bounds(upstream, place);
 }
 
@@ -111,13 +110,12 @@ fn server(upstream: &Upstream, place: &mut Checker<'_>) {
         }
         (None, Some(program)) => child(program, upstream, place),
     }
-    if let Some(auth) = &upstream.discovery.auth {
-        let mut place = place.key("discovery");
-        let mut place = place.key("auth");
-        credential(auth, upstream, &mut place);
-        if auth.is_of_caller() {
-            place.complain("tools are listed without a user; use a fixed credential");
-        }
+    let listing = &upstream.discovery.auth;
+    let mut below = place.key("discovery");
+    let mut below = below.key("auth");
+    credentials(listing, upstream, &mut below);
+    if listing.is_of_caller() {
+        below.complain("tools are listed without a user; use a fixed credential");
     }
     let own = upstream.connections;
     let mut below = place.key("connections");
@@ -138,7 +136,7 @@ fn child(program: &str, upstream: &Upstream, place: &mut Checker<'_>) {
         place.key("command").item(0).complain("name the program");
     }
     let said = [
-        ("auth", upstream.auth.is_some()),
+        ("auth", !upstream.auth.is_empty()),
         ("headers", !upstream.headers.is_empty()),
         ("ca_file", upstream.ca_file.is_some()),
     ];
@@ -147,7 +145,7 @@ fn child(program: &str, upstream: &Upstream, place: &mut Checker<'_>) {
             "a server started by `command` gets no HTTP headers; pass its credential with `env`";
         place.key(key).complain(message);
     }
-    if upstream.discovery.auth.is_some() {
+    if !upstream.discovery.auth.is_empty() {
         let message =
             "a server started by `command` gets no HTTP headers; pass its credential with `env`";
         place.key("discovery").key("auth").complain(message);
@@ -200,14 +198,45 @@ fn address(text: &str, upstream: &Upstream, place: &mut Checker<'_>) {
             "{address} is not a public address; name it in allow_private if it is meant"
         ));
     }
-    let has_secret = upstream.auth.is_some()
-        || upstream.discovery.auth.is_some()
+    let has_secret = !upstream.auth.is_empty()
+        || !upstream.discovery.auth.is_empty()
         || upstream.identity_secret.is_some();
     if url.scheme() == "http" && has_secret && upstream.allow_private.is_empty() {
         place.complain(
             "the credential would be sent unencrypted; use https, or name the private network of the \
              upstream in allow_private",
         );
+    }
+}
+
+/// Every credential by itself, and that no two are written to the same place.
+fn credentials(auths: &Auths, upstream: &Upstream, place: &mut Checker<'_>) {
+    let mut taken = BTreeSet::new();
+    for (at, auth) in auths.placed() {
+        let Some(at) = at else {
+            credential(auth, upstream, place);
+            continue;
+        };
+        let mut below = place.item(at);
+        credential(auth, upstream, &mut below);
+        if !taken.insert(target(auth)) {
+            below.complain("another credential has this place in the request already");
+        }
+    }
+}
+
+/// The part of the request that a credential is written to, and its name there.
+fn target(auth: &Auth) -> (&'static str, String) {
+    match auth {
+        Auth::Bearer { .. }
+        | Auth::Basic { .. }
+        | Auth::ClientCredentials(_)
+        | Auth::TokenExchange(_) => ("header", "authorization".to_owned()),
+        Auth::Header { name, .. } | Auth::UserToken { header: name, .. } => {
+            ("header", name.to_ascii_lowercase())
+        }
+        Auth::Query { name, .. } => ("query", name.clone()),
+        Auth::Cookie { name, .. } => ("cookie", name.clone()),
     }
 }
 
