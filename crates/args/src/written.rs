@@ -2,7 +2,8 @@
 //! elements.
 
 use crate::markup::{self, NoCall};
-use crate::outside::thinking;
+use crate::outside::tag::{self, Kind};
+use crate::outside::{thinking, turn};
 
 /// Maximum length of what stands between the start of a call and its first parameter.
 const HEAD_MAX: usize = 512;
@@ -25,6 +26,35 @@ pub fn thinking(text: &str) -> Option<Thinking> {
 /// Returns the length of the mark that ends thinking at the start of a text.
 pub fn end_of_thinking(text: &str) -> Option<usize> {
     thinking::closes(text)
+}
+
+/// Returns every pair of marks around thinking, for tests.
+pub fn thinking_marks() -> impl Iterator<Item = (String, String)> {
+    thinking::marks()
+}
+
+/// A tag that says something about the calls before or behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aside {
+    /// A tool's result or another speaker's turn begins.
+    Another,
+    /// A tag of a format with elements, which is a part of a call.
+    Element,
+}
+
+/// Returns the meaning of the tag at the start of a text; `None` if it has none for calls.
+pub fn aside(text: &str) -> Option<Aside> {
+    if turn::starts_another(text) {
+        return Some(Aside::Another);
+    }
+    let tag = tag::read(text)?;
+    let closes = tag.kind == Kind::Closes && (tag.is("invoke") || tag.is("function"));
+    (tag.is_parameter() || closes).then_some(Aside::Element)
+}
+
+/// Returns the place of a line that begins with the label of a tool's result, such as `Observation:`.
+pub fn labelled_result(text: &str) -> Option<usize> {
+    turn::labelled(text)
 }
 
 /// A call at the start of a text, whose parameters are elements.
