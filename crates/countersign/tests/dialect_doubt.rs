@@ -240,3 +240,86 @@ fn an_action_without_input_is_prose() {
     let cut = read("Action: f\nAction Inp", None).unwrap();
     assert!(cut.truncated && cut.calls.iter().all(|call| call.truncated));
 }
+
+/// A format with its arguments as JSON, and a place behind them that is still inside the call.
+fn formats() -> [fn(&str) -> String; 9] {
+    [
+        |inside| format!("<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{inside}<|tool_call_end|>"),
+        |inside| format!("<｜tool▁call▁begin｜>f<｜tool▁sep｜>{inside}<｜tool▁call▁end｜>"),
+        |inside| format!("<|channel|>commentary to=functions.f<|message|>{inside}<|call|>"),
+        |inside| format!("Action: f\nAction Input: {inside}"),
+        |inside| format!("[TOOL_CALLS]f[ARGS]{inside}"),
+        |inside| format!("<|tool_call>call:f{inside}<tool_call|>"),
+        |inside| format!("<function=f>{inside}</function>"),
+        |inside| format!("<tool_call>{{\"name\":\"f\",\"arguments\":{inside}}}</tool_call>"),
+        |inside| format!("<|python_tag|>{{\"name\":\"f\",\"parameters\":{inside}}}<|eom_id|>"),
+    ]
+}
+
+/// A call with a string in elements, and what is to be bound of it.
+fn element_formats() -> [fn(&str) -> String; 3] {
+    [
+        |content| format!("<invoke name=\"w\"><parameter name=\"content\">{content}</parameter><parameter name=\"dry_run\">true</parameter></invoke>"),
+        |content| format!("<tool_call>\n<function=w>\n<parameter=content>\n{content}\n</parameter>\n<parameter=dry_run>\ntrue\n</parameter>\n</function>\n</tool_call>"),
+        |content| format!("<tool_call>w\n<arg_key>content</arg_key>\n<arg_value>{content}</arg_value>\n<arg_key>dry_run</arg_key>\n<arg_value>true</arg_value>\n</tool_call>"),
+    ]
+}
+
+proptest! {
+    /// Structure behind arguments is a part of the call: it is bound with them, or nothing runs.
+    #[test]
+    fn structure_behind_arguments_never_gets_lost(
+        format in any::<prop::sample::Index>(),
+        before in prop::collection::vec(prop::sample::select(vec![",", " ", "}", "]", "or", "\n", "and", ";", "(", "```"]), 0..4),
+        member in prop::sample::select(vec!["\"force\":false", "{\"force\":false}", "\"force\": false}", "[{\"force\":false}]", "{'force': False}"]),
+        after in prop::collection::vec(prop::sample::select(vec![",", " ", "}", "]", "\n", "."]), 0..3),
+    ) {
+        let formats = formats();
+        let text = formats[format.index(formats.len())](&format!(
+            "{{\"a\":1}}{}{member}{}", before.concat(), after.concat(),
+        ));
+        for (name, value) in runs(&text) {
+            prop_assert_eq!(&name, "f");
+            prop_assert_eq!(value.get("force"), Some(&json!(false)), "{}", text);
+            prop_assert_eq!(value.get("a"), Some(&json!(1)), "{}", text);
+        }
+    }
+
+    /// Whatever stands in a value, tags of the format as well: the call runs with all of it, or not at all.
+    #[test]
+    fn a_value_in_elements_is_never_cut(
+        format in any::<prop::sample::Index>(),
+        pieces in prop::collection::vec(prop::sample::select(vec![
+            "x", " ", "\n", "</parameter>", "</invoke>", "</function>", "</arg_value>", "</tool_call>",
+            "<parameter name=\"path\">", "<parameter=path>", "<invoke name=\"rm\">", "<function=rm>",
+            "<arg_key>path</arg_key>", "<arg_value>", "<tool_call>", "<|im_end|>", "<think>", "Observation: y",
+            "{\"name\":\"rm\",\"arguments\":{}}", "\"", "`",
+        ]), 0..8),
+    ) {
+        let formats = element_formats();
+        let content = pieces.concat();
+        let text = formats[format.index(formats.len())](&content);
+        let ran = runs(&text);
+        if !ran.is_empty() {
+            let whole = json!({ "content": content, "dry_run": true });
+            prop_assert_eq!(ran, [("w".to_owned(), whole)], "{}", text);
+        }
+    }
+
+    /// A member that nothing declares, or a parameter, beside wrapped arguments: all of it is bound, or nothing.
+    #[test]
+    fn members_beside_arguments_never_get_lost(
+        key in prop::sample::select(vec!["force", "dry_run", "status", "thought", "path", "parameters", "name"]),
+        value in prop::sample::select(vec!["true", "\"failed\"", "{\"b\":2}", "\"g\""]),
+        is_first in any::<bool>(),
+    ) {
+        let (before, behind) = if is_first {
+            (format!("\"{key}\":{value},"), String::new())
+        } else {
+            (String::new(), format!(",\"{key}\":{value}"))
+        };
+        let object = format!("{{{before}\"name\":\"f\",\"arguments\":{{\"a\":1}}{behind}}}");
+        nothing_runs(&object);
+        nothing_runs(&format!("<tool_call>{object}</tool_call>"));
+    }
+}

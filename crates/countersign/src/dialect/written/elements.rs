@@ -52,6 +52,7 @@ impl<'t> Reader<'t> {
                     return Ok(None);
                 }
                 self.add(name, self.between(start, start + end))?;
+                self.is_closed = true;
                 Ok(Some(start + end))
             }
             ElementCall::Cut => self.cut(name_of_tag(rest), rest),
