@@ -44,10 +44,13 @@ pub enum Aside {
 
 /// Returns the meaning of the tag at the start of a text; `None` if it has none for calls.
 pub fn aside(text: &str) -> Option<Aside> {
-    if turn::starts_another(text) {
+    if turn::is_result_mark(text) {
         return Some(Aside::Another);
     }
     let tag = tag::read(text)?;
+    if turn::is_of_another(&tag, text) {
+        return Some(Aside::Another);
+    }
     let closes = tag.kind == Kind::Closes && (tag.is("invoke") || tag.is("function"));
     (tag.is_parameter() || closes).then_some(Aside::Element)
 }

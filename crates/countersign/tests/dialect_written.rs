@@ -8,8 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
-use countersign::dialect::written::{TextFormat, Written, read};
 use countersign::contract::tool::BindPolicy;
+use countersign::dialect::written::{TextFormat, Written, read};
 use countersign::dialect::{CALLS_MAX, Dialect, Provenance, StreamEvent};
 use countersign_args::Binder;
 use proptest::prelude::*;
@@ -275,10 +275,78 @@ fn a_stream_shows_whole_calls() {
     assert_eq!(stream.push(&json!(call).to_string()).unwrap(), []);
     let shown = stream.push(&json!("</tool_call>").to_string()).unwrap();
     let text = "{\"a\": 1}".to_owned();
-    assert!(shown.contains(&StreamEvent::ArgumentsDelta { index: 0, text }), "{shown:?}");
+    assert!(
+        shown.contains(&StreamEvent::ArgumentsDelta { index: 0, text }),
+        "{shown:?}"
+    );
     // Something behind the arguments belongs to the call, so that it was not whole.
     let mut stream = Dialect::Text.stream();
-    for piece in ["Action: f\nAction Input: {\"a\": 1}", " or <b>", " {\"a\": 2}"] {
+    for piece in [
+        "Action: f\nAction Input: {\"a\": 1}",
+        " or <b>",
+        " {\"a\": 2}",
+    ] {
         assert_eq!(stream.push(&json!(piece).to_string()).unwrap(), []);
     }
+}
+
+/// A5: the calls of two texts have different ids, so that one key for both does not confuse them; the same text has the
+/// same ids, whole and as a stream.
+#[test]
+fn ids_are_made_from_the_text() {
+    let text = |a: u8| format!("[f(a={a}), f(a={a})]");
+    let ids = |text: &str| {
+        let calls = Dialect::Text.calls(&json!(text).to_string()).unwrap();
+        calls
+            .into_iter()
+            .map(|call| call.id.unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&text(1)), ids(&text(1)));
+    let mut all = [ids(&text(1)), ids(&text(2))].concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 4, "{all:?}");
+    let mut stream = Dialect::Text.stream();
+    stream.push(&json!(text(1)).to_string()).unwrap();
+    stream.push("[DONE]").unwrap();
+    let end = stream.finish().unwrap();
+    let streamed: Vec<_> = end.calls.into_iter().map(|call| call.id.unwrap()).collect();
+    assert_eq!(streamed, ids(&text(1)));
+}
+
+/// A message is read whole, or refused: its parts, its choices, and calls that its server has read.
+#[test]
+fn nothing_of_a_message_is_left_out() {
+    let call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+    let parts = json!({ "role": "assistant", "content": [
+        { "type": "thinking", "thinking": call },
+        { "type": "text", "text": "I look. " },
+        { "type": "text", "text": call },
+    ]});
+    assert_eq!(Dialect::Text.calls(&parts.to_string()).unwrap().len(), 1);
+    let message = json!({ "role": "assistant", "content": call });
+    let one = json!({ "choices": [{ "message": message }] });
+    assert_eq!(Dialect::Text.calls(&one.to_string()).unwrap().len(), 1);
+    let read = json!({ "role": "assistant", "content": call, "tool_calls": [
+        { "id": "c", "type": "function", "function": { "name": "g", "arguments": "{}" } },
+    ]});
+    let two = json!({ "choices": [{ "message": message }, { "message": message }] });
+    let image =
+        json!({ "role": "assistant", "content": [{ "type": "image_url", "image_url": {} }] });
+    for message in [read, two, image] {
+        assert!(
+            Dialect::Text.calls(&message.to_string()).is_err(),
+            "{message}"
+        );
+    }
+}
+
+/// `Action:` alone is a call that was cut only if its writer was.
+#[test]
+fn an_action_alone_is_cut_only_by_a_limit() {
+    let message = |stop: &str| json!({ "text": "Action: f", "stop": stop }).to_string();
+    assert_eq!(Dialect::Text.calls(&message("stop")).unwrap(), []);
+    let calls = Dialect::Text.calls(&message("length")).unwrap();
+    assert!(calls.iter().all(|call| call.truncated) && calls.len() == 1);
 }

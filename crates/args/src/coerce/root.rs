@@ -99,7 +99,9 @@ impl Coercer<'_, '_> {
         // A call object with members that no call object has: they may be arguments, so nothing of it is left out or
         // passed on.
         if self.unwrapping == 0 && wrapper && self.is_call_with_more(node) {
-            return self.unwrap_call(node).unwrap_or_else(|| self.still_a_call(node));
+            return self
+                .unwrap_call(node)
+                .unwrap_or_else(|| self.still_a_call(node));
         }
         if self.accepts(node, root) {
             // A name with arguments that nothing declares is the call as well as the arguments.
@@ -242,17 +244,19 @@ impl Coercer<'_, '_> {
     fn is_call_with_more(&self, node: NodeId) -> bool {
         let root = self.schema.root;
         let drops = self.policy.unknown_keys == UnknownKeys::Drop;
-        let (mut named, mut wraps, mut more) = (false, false, false);
+        let (mut named, mut documents, mut more) = (false, 0, false);
         for member in self.tree.children(node) {
             let name = self.tree.key(member);
+            let declared = self.schema.knows(root, name);
             named |= CALL_NAMES.has(name) && self.tree.kind(member) == Kind::Text;
-            wraps |= ARGUMENTS.has(name)
-                && self.holds_a_document(member)
-                && !self.schema.knows(root, name);
-            let beside = CALL_MEMBERS.has(name) && name != "status";
-            more |= !WRAPPERS.has(name) && !beside && (drops || self.schema.knows(root, name));
+            if ARGUMENTS.has(name) && !declared && self.holds_a_document(member) {
+                documents += 1;
+            } else if !CALL_MEMBERS.has(name) || name == "status" {
+                more |= drops || declared;
+            }
         }
-        named && wraps && more && self.schema.rules(root).object.is_some()
+        let alone = documents == 1 && !more;
+        named && documents > 0 && !alone && self.schema.rules(root).object.is_some()
     }
 
     /// True for an object, and for a string that starts like one.

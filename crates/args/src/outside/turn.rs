@@ -78,7 +78,7 @@ pub(crate) fn of_another(before: &str) -> Option<usize> {
     while let Some(offset) = before.get(at..).and_then(|rest| rest.find(['<', '['])) {
         at += offset;
         let rest = before.get(at..).unwrap_or_default();
-        if RESULT_MARKS.iter().any(|mark| rest.starts_with(mark)) {
+        if is_result_mark(rest) {
             another = Some(at);
         } else if rest.starts_with("[/TOOL_RESULTS]") || rest.starts_with("[TOOL_CALLS]") {
             another = None;
@@ -95,17 +95,23 @@ pub(crate) fn of_another(before: &str) -> Option<usize> {
     another.or_else(|| label(before))
 }
 
-/// True if a text starts with the mark of a tool's result, or of another speaker.
-pub(crate) fn starts_another(text: &str) -> bool {
-    if RESULT_MARKS.iter().any(|mark| text.starts_with(mark)) {
-        return true;
-    }
-    let tag = tag::read(text);
-    tag.is_some_and(|tag| {
-        let behind = text.get(tag.width..).unwrap_or_default();
-        matches!(speaker(&tag, behind), Some(Speaker::Another))
-    })
+/// True if a text starts with a mark of a tool's result that is no tag.
+pub(crate) fn is_result_mark(text: &str) -> bool {
+    RESULT_MARKS.iter().any(|mark| text.starts_with(mark))
 }
+
+/// True if the tag at the start of a text begins a tool's result, or another speaker's turn.
+pub(crate) fn is_of_another(tag: &Tag<'_>, text: &str) -> bool {
+    // Most tags have a shorter name than any of these.
+    if tag.name.len() < SPEAKERS_BYTES_MIN {
+        return false;
+    }
+    let behind = text.get(tag.width..).unwrap_or_default();
+    matches!(speaker(tag, behind), Some(Speaker::Another))
+}
+
+/// Length of the shortest name that says who speaks.
+const SPEAKERS_BYTES_MIN: usize = 4;
 
 /// Returns the place of the first line that begins with the label of a tool's result.
 pub(crate) fn labelled(text: &str) -> Option<usize> {

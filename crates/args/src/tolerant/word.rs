@@ -165,7 +165,9 @@ fn is_of_an_object(token: &str) -> bool {
     OBJECTS.iter().any(|object| {
         let head = token.get(..object.len());
         head.is_some_and(|head| head.eq_ignore_ascii_case(object))
-            && token.get(object.len()..).is_some_and(|rest| rest.starts_with('.'))
+            && token
+                .get(object.len()..)
+                .is_some_and(|rest| rest.starts_with('.'))
     })
 }
 

@@ -12,9 +12,7 @@ mod python;
 mod stream;
 mod wire;
 
-use countersign_args::{
-    Aside, Thinking, aside, end_of_thinking, labelled_result, thinking,
-};
+use countersign_args::{Aside, Thinking, aside, end_of_thinking, labelled_result, thinking};
 
 use super::call::{self, Provenance, ProviderCall, RawText};
 use super::{DecodeError, MESSAGE_BYTES_MAX};
@@ -105,6 +103,8 @@ struct Reader<'t> {
     is_marked: bool,
     /// True if the mark that closes the last call was found.
     is_closed: bool,
+    /// True if the last call was given everything up to a mark, whatever it is.
+    is_loose: bool,
     /// Number of calls that more text would not change.
     settled: usize,
     /// The byte up to which labels of results were looked for.
@@ -125,6 +125,7 @@ impl<'t> Reader<'t> {
             is_over: false,
             is_marked: false,
             is_closed: false,
+            is_loose: false,
             settled: 0,
             labels: 0,
             searches: 0,
@@ -197,8 +198,15 @@ impl<'t> Reader<'t> {
             Mark::Opens(row) => {
                 let before = self.written.calls.len();
                 self.is_closed = false;
+                self.is_loose = false;
                 self.is_marked = true;
                 let end = self.body(row, start, end)?;
+                if let Some(end) = end
+                    && self.is_loose
+                    && self.written.calls.len() > before
+                {
+                    self.check_loose(start, end);
+                }
                 if end.is_some() {
                     let after = self.written.calls.len();
                     self.settled = if self.is_closed { after } else { before };
@@ -206,6 +214,21 @@ impl<'t> Reader<'t> {
                 Ok(end)
             }
         }
+    }
+
+    /// Looks into a call that was given everything up to a mark. Tags of a value in it say that a call before it was cut
+    /// out of that value; a label in it says that what follows comes from an invented result.
+    fn check_loose(&mut self, start: usize, end: usize) {
+        let inside = self.between(start, end);
+        let mut tags = memchr::memchr_iter(b'<', inside.as_bytes());
+        let is_torn = tags.any(|at| {
+            let here = inside.get(at..).unwrap_or_default();
+            aside(here) == Some(Aside::Element)
+        });
+        if is_torn {
+            self.doubt(0);
+        }
+        self.is_over |= labelled_result(inside).is_some();
     }
 
     /// True if `<s>` stands in the prose before this byte.

@@ -67,7 +67,9 @@ pub(super) async fn calls(
     // A server without a parser leaves calls in the text.
     let is_missed = dialect == Dialect::OpenAi
         && calls.is_empty()
-        && Dialect::Text.calls(message).is_ok_and(|calls| !calls.is_empty());
+        && Dialect::Text
+            .calls(message)
+            .is_ok_and(|calls| !calls.is_empty());
     let answered = run(&gateway, &caller, &headers, (envelope, model), calls).await?;
     let answered: Vec<_> = answered
         .into_iter()
@@ -82,8 +84,7 @@ pub(super) async fn calls(
 }
 
 /// The warning about a message whose calls its server has not read.
-const CALLS_IN_TEXT: &str =
-    "299 countersign \"the text of the message has calls in it; send it to /v1/providers/text/calls\"";
+const CALLS_IN_TEXT: &str = "299 countersign \"the text of the message has calls in it; send it to /v1/providers/text/calls\"";
 
 fn unread(dialect: Dialect, error: &DecodeError) -> Refusal {
     let refusal = Refusal::from(ErrorBody::from(error));

@@ -200,7 +200,10 @@ impl Handler {
         let raw_arguments = raw.map_or_else(|| written_anew(request), |raw| raw.0);
         let said = carriage::read(&context.meta, headers)?;
         let (Caller { principal, .. }, offer) = self.narrowed(context)?;
-        let client = context.client.as_ref().map(|client| clients::known(&client.name));
+        let client = context
+            .client
+            .as_ref()
+            .map(|client| clients::known(&client.name));
         let sent = |name, raw_arguments, behind| {
             Asked::Tool(Sent {
                 principal: principal.clone(),

@@ -227,7 +227,8 @@ mod tests {
             let line = json!({"schema": {"type": "object"}, "raw": raw}).to_string();
             writeln!(questions, "{line}").unwrap();
             let patience = std::time::Duration::from_secs(30);
-            let answer: Value = serde_json::from_str(&heard.recv_timeout(patience).unwrap()).unwrap();
+            let answer: Value =
+                serde_json::from_str(&heard.recv_timeout(patience).unwrap()).unwrap();
             assert_eq!(answer["value"], json!({ "n": number }));
         }
     }

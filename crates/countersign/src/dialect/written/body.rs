@@ -3,7 +3,7 @@
 use super::format::{Body, Row, TextFormat, says_more};
 use super::marks::{self, Mark};
 use super::object::{Object, json};
-use super::{DecodeError, Reader, Step, aside, thinking};
+use super::{DecodeError, Reader, Step, aside, labelled_result, thinking};
 
 /// Maximum length of what stands between a mark and the arguments: a name, or the header of a message.
 pub(super) const HEAD_MAX: usize = 512;
@@ -39,11 +39,16 @@ impl Reader<'_> {
         let rest = self.from(from);
         let found = row.close.iter().filter_map(|close| {
             let at = memchr::memmem::find(rest.as_bytes(), close.as_bytes())?;
-            let behind = if says_more(close) { at } else { at + close.len() };
+            let behind = if says_more(close) {
+                at
+            } else {
+                at + close.len()
+            };
             Some((from + at, from + behind))
         });
         let found = found.min();
         self.is_closed |= found.is_some();
+        self.is_loose = true;
         found
     }
 
@@ -64,7 +69,8 @@ impl Reader<'_> {
 
     /// True if nothing of the call stands behind this byte: the text ends there, or a mark follows.
     pub(super) fn ends_at(&self, row: &Row, at: usize) -> bool {
-        let mut rest = self.from(self.white(at));
+        let white = self.white(at);
+        let mut rest = self.from(white);
         // The end of a code block around the arguments.
         if matches!(row.body, Body::Separated(_) | Body::React)
             && let Some(behind) = rest.strip_prefix("```")
@@ -72,8 +78,12 @@ impl Reader<'_> {
             rest = behind.trim_start();
         }
         rest.is_empty()
-            || row.close.iter().any(|close| self.from(at).starts_with(close) || rest.starts_with(close))
-            || (rest.starts_with(['<', '[', '`', 'f', 'A']) && marks::starts(rest))
+            || row
+                .close
+                .iter()
+                .any(|close| self.from(at).starts_with(close) || rest.starts_with(close))
+            || (rest.starts_with(['<', '[', '`', 'f']) && marks::starts(rest))
+            || (self.between(at, white).contains('\n') && rest.starts_with("Action:"))
             || (rest.starts_with(['<', '[']) && (thinking(rest).is_some() || aside(rest).is_some()))
     }
 
@@ -203,6 +213,7 @@ impl Reader<'_> {
         let following = self.from(at).find(next).map(|offset| at + offset);
         match following {
             Some(end) => {
+                self.is_loose = true;
                 self.add(name, self.between(at, end).trim())?;
                 Ok(Some(end))
             }
@@ -389,12 +400,18 @@ impl Reader<'_> {
         ];
         let label = ends.iter().filter_map(|end| behind.find(end)).min();
         self.is_closed |= label.is_some();
-        let label = at + inside + label.unwrap_or(behind.len());
+        let behind = behind
+            .get(..label.unwrap_or(behind.len()))
+            .unwrap_or_default();
+        let label = at + inside + labelled_result(behind).unwrap_or(behind.len());
         let end = label.min(self.next_mark(at + inside));
         let whole = self.between(at, end).trim();
         // The end of a code block around the arguments.
         let is_fenced = at > self.white(input);
-        let raw = whole.strip_suffix("```").filter(|_| is_fenced).unwrap_or(whole);
+        let raw = whole
+            .strip_suffix("```")
+            .filter(|_| is_fenced)
+            .unwrap_or(whole);
         self.add(name, raw.trim_end())?;
         Ok(Some(end))
     }

@@ -109,7 +109,9 @@ impl<'t> Scan<'t> {
         let word = self.word(from);
         let mut at = from;
         loop {
-            let tag = self.tag(at).filter(|tag| word.is_none_or(|word| *tag < word.start));
+            let tag = self
+                .tag(at)
+                .filter(|tag| word.is_none_or(|word| *tag < word.start));
             let Some(tag) = tag else { return word };
             if let Some(found) = tag_at(self.text, tag) {
                 return Some(found);
@@ -120,11 +122,14 @@ impl<'t> Scan<'t> {
 
     fn word(&mut self, from: usize) -> Option<Found> {
         let (searched, found) = self.word;
-        let holds = !self.is_new && searched <= from && found.is_none_or(|found| from <= found.start);
+        let holds =
+            !self.is_new && searched <= from && found.is_none_or(|found| from <= found.start);
         if !holds {
             self.is_new = false;
             let range = from.min(self.text.len())..;
-            let found = WORDS.as_ref().and_then(|words| words.find(Input::new(self.text).range(range)));
+            let found = WORDS
+                .as_ref()
+                .and_then(|words| words.find(Input::new(self.text).range(range)));
             self.word = (from, found);
         }
         self.word.1
@@ -145,7 +150,8 @@ impl<'t> Scan<'t> {
 /// Returns the mark that starts with the angle bracket at this byte.
 fn tag_at(text: &str, at: usize) -> Option<Found> {
     let next = *text.as_bytes().get(at + 1)?;
-    let names = next.is_ascii_alphabetic() || matches!(next, b'/' | b'|' | b'_') || !next.is_ascii();
+    let names =
+        next.is_ascii_alphabetic() || matches!(next, b'/' | b'|' | b'_') || !next.is_ascii();
     if !names {
         return None;
     }

@@ -1,17 +1,16 @@
 //! Call objects: `{"name": …, "arguments": …}`, whole or damaged, alone or in lists and wrappers.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use countersign_args::{Arguments, Binder};
 use countersign_contract::BindStatus;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::body::{is_name, is_part};
 use super::format::Row;
 use super::{DecodeError, Provenance, Reader, Step};
+use crate::dialect::raw::Entries;
 
 /// Members of a call object that name the tool, the usual ones first.
 const NAMES: [&str; 8] = [
@@ -72,41 +71,19 @@ const PENDING: [&str; 5] = [
     "\"requires_action\"",
 ];
 
+/// Other members of a call object. The binder knows what they say.
+const OF_CALL: [&str; 5] = ["status", "content", "method", "jsonrpc", "object"];
+
+/// True if every call object may have this member. Any other may be one of the arguments.
+fn is_of_call(name: &str) -> bool {
+    [&NAMES[..], &ARGUMENTS, &BESIDE, &OF_CALL]
+        .iter()
+        .any(|known| known.contains(&name))
+}
+
 /// True if a member says nothing about the call that it stands in.
 fn stands_beside(name: &str, value: &str) -> bool {
     BESIDE.contains(&name) || (name == "status" && PENDING.contains(&value))
-}
-
-/// The members of an object, as they are written.
-struct Members<'m> {
-    values: BTreeMap<String, &'m RawValue>,
-    /// True if a name stands there more than once.
-    is_twice: bool,
-}
-
-impl<'de: 'm, 'm> Deserialize<'de> for Members<'m> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-
-        impl<'de> Visitor<'de> for Each {
-            type Value = (BTreeMap<String, &'de RawValue>, bool);
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let (mut values, mut is_twice) = (BTreeMap::new(), false);
-                while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
-                    is_twice |= values.insert(name, value).is_some();
-                }
-                Ok((values, is_twice))
-            }
-        }
-
-        let (values, is_twice) = deserializer.deserialize_map(Each)?;
-        Ok(Self { values, is_twice })
-    }
 }
 
 /// What became of a call object.
@@ -193,6 +170,9 @@ impl Reader<'_> {
             for ((name, arguments), item) in named.into_iter().zip(&items) {
                 let text = arguments.unwrap_or(item).to_string();
                 self.add_as(name, &text, Provenance::Reserialised)?;
+                if has_more(item) {
+                    self.doubt(self.written.calls.len() - 1);
+                }
             }
             return Ok(true);
         }
@@ -202,7 +182,8 @@ impl Reader<'_> {
         let ends =
             is_last && !complete && (bound.status == BindStatus::Incomplete || items.is_empty());
         // Where the whole cannot be read, more than one name may belong to more than one call.
-        let is_certain = is_name(name) && (!items.is_empty() || names(raw) == 1);
+        let is_certain =
+            is_name(name) && !items.iter().any(has_more) && (!items.is_empty() || names(raw) == 1);
         if ends {
             self.add_cut(name, raw)?;
         } else if is_certain {
@@ -244,7 +225,7 @@ impl Reader<'_> {
     }
 
     fn object_members(&mut self, raw: &str, depth: usize) -> Result<Object, DecodeError> {
-        let Ok(Members { values, is_twice }) = serde_json::from_str(raw) else {
+        let Ok(Entries { values, is_twice }) = serde_json::from_str(raw) else {
             return Ok(Object::NoCall);
         };
         let text = |name: &&str| {
@@ -264,9 +245,9 @@ impl Reader<'_> {
                         || ARGUMENTS.contains(&key.as_str())
                         || stands_beside(key, value.get())
                 };
-                if is_renamed {
+                if is_renamed || has_more || !values.keys().all(|key| is_of_call(key)) {
                     self.add_doubtful(&name, raw)?;
-                } else if is_twice || has_more || !values.iter().all(is_beside) {
+                } else if is_twice || !values.iter().all(is_beside) {
                     // The binder knows which members are parameters, and says what is wrong with them.
                     self.add(&name, raw)?;
                 } else {
@@ -345,7 +326,9 @@ fn parts(value: &Value) -> (&str, Option<&Value>) {
             || ARGUMENTS.contains(&key.as_str())
             || stands_beside(key, &value.to_string())
     };
-    let is_plain = value.as_object().is_some_and(|members| members.iter().all(is_beside));
+    let is_plain = value
+        .as_object()
+        .is_some_and(|members| members.iter().all(is_beside));
     let first = first.filter(|_| is_plain && arguments.next().is_none());
     match (name, HOLDERS.iter().find_map(|name| value.get(*name))) {
         (Some(name), _) => (name, first),
@@ -354,13 +337,31 @@ fn parts(value: &Value) -> (&str, Option<&Value>) {
     }
 }
 
+/// True if something stands beside the name and the arguments of a call that may be one of them.
+fn has_more(value: &Value) -> bool {
+    let members = value.as_object().filter(|members| {
+        let has = |names: &[&str]| names.iter().any(|name| members.contains_key(*name));
+        has(&NAMES) && has(&ARGUMENTS)
+    });
+    members.is_some_and(|members| !members.keys().all(|key| is_of_call(key)))
+}
+
 /// Returns the name in a call object that starts with it.
 fn first_name(raw: &str) -> &str {
     let quotes = ['"', '\''];
     let read = || {
-        let key = raw.strip_prefix('{')?.trim_start().trim_start_matches(quotes);
-        let key = key.strip_prefix("name")?.trim_start_matches(quotes).trim_start();
-        let value = key.strip_prefix([':', '='])?.trim_start().trim_start_matches(quotes);
+        let key = raw
+            .strip_prefix('{')?
+            .trim_start()
+            .trim_start_matches(quotes);
+        let key = key
+            .strip_prefix("name")?
+            .trim_start_matches(quotes)
+            .trim_start();
+        let value = key
+            .strip_prefix([':', '='])?
+            .trim_start()
+            .trim_start_matches(quotes);
         let length = value.find(|c: char| !is_part(c)).unwrap_or(value.len());
         let (name, behind) = value.split_at_checked(length)?;
         let ends = behind.trim_start_matches(quotes).trim_start();

@@ -84,7 +84,10 @@ fn behind_comments(text: &str) -> &str {
         // A block of code may end in the line.
         let line = rest.get(..length).unwrap_or_default();
         let length = line.find("```").unwrap_or(length);
-        rest = rest.get(length..).unwrap_or_default().trim_start_matches(blank);
+        rest = rest
+            .get(length..)
+            .unwrap_or_default()
+            .trim_start_matches(blank);
     }
     rest
 }

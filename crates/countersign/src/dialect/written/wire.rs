@@ -89,10 +89,14 @@ fn joined(parts: &Node<'_>) -> Result<String, DecodeError> {
     for part in parts.array()? {
         let members = part.object()?;
         match members.text("type")?.as_deref() {
-            Some("text" | "output_text") | None => joined.push_str(&members.required("text")?.string()?),
+            Some("text" | "output_text") | None => {
+                joined.push_str(&members.required("text")?.string()?)
+            }
             // Its content is no call.
             Some("thinking" | "reasoning") => {}
-            Some(_) => return Err(part.unsupported("only parts with text are read; send the text alone")),
+            Some(_) => {
+                return Err(part.unsupported("only parts with text are read; send the text alone"));
+            }
         }
     }
     Ok(joined)
@@ -109,7 +113,8 @@ pub(in crate::dialect) fn identify(calls: &mut [ProviderCall], text: &str) {
     let short = digest.get(..ID_DIGITS).unwrap_or(digest);
     for call in calls {
         let index = call.index;
-        call.id.get_or_insert_with(|| format!("call_{short}_{index}"));
+        call.id
+            .get_or_insert_with(|| format!("call_{short}_{index}"));
     }
 }
 
