@@ -51,8 +51,16 @@ pub fn aside(text: &str) -> Option<Aside> {
     if turn::is_of_another(&tag, text) {
         return Some(Aside::Another);
     }
-    let closes = tag.kind == Kind::Closes && (tag.is("invoke") || tag.is("function"));
-    (tag.is_parameter() || closes).then_some(Aside::Element)
+    let of_format = match tag.kind {
+        Kind::Closes => tag.is_parameter() || tag.is("invoke") || tag.is("function"),
+        // `<arg>` alone is a word of a manual.
+        Kind::Opens => {
+            let named = !tag.attributes.trim().is_empty();
+            tag.is("arg_key") || tag.is("arg_value") || (tag.is_parameter() && named)
+        }
+        Kind::Token => false,
+    };
+    of_format.then_some(Aside::Element)
 }
 
 /// Returns the place of a line that begins with the label of a tool's result, such as `Observation:`.

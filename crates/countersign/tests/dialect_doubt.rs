@@ -147,6 +147,19 @@ fn a_tag_behind_a_call_refuses_it() {
     );
 }
 
+/// Words in angle brackets behind a call are prose.
+#[test]
+fn a_manual_behind_a_call_is_prose() {
+    let hermes = r#"<tool_call>{"name":"f","arguments":{"a":1}}</tool_call>"#;
+    let invoke = "<invoke name=\"f\"><parameter name=\"a\">1</parameter></invoke>";
+    for call in [hermes, invoke] {
+        let text = format!("{call}\nThen I run `git add <arg>` and <b>look</b> at <path>.");
+        assert_eq!(runs(&text), [("f".to_owned(), json!({ "a": 1 }))], "{text}");
+    }
+    let text = format!("{hermes}\nIn XML it ends with </parameter>.");
+    assert_eq!(runs(&text).len(), 1);
+}
+
 /// Behind the result that a model invents for itself, and behind the end of its turn, nothing is its call.
 #[test]
 fn nothing_behind_a_turn_runs() {

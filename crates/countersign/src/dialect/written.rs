@@ -105,6 +105,8 @@ struct Reader<'t> {
     is_closed: bool,
     /// True if the last call was given everything up to a mark, whatever it is.
     is_loose: bool,
+    /// True if a call with elements was read: only such a call can be cut out of a value.
+    has_elements: bool,
     /// Number of calls that more text would not change.
     settled: usize,
     /// The byte up to which labels of results were looked for.
@@ -126,6 +128,7 @@ impl<'t> Reader<'t> {
             is_marked: false,
             is_closed: false,
             is_loose: false,
+            has_elements: false,
             settled: 0,
             labels: 0,
             searches: 0,
@@ -225,7 +228,7 @@ impl<'t> Reader<'t> {
             let here = inside.get(at..).unwrap_or_default();
             aside(here) == Some(Aside::Element)
         });
-        if is_torn {
+        if self.has_elements && is_torn {
             self.doubt(0);
         }
         self.is_over |= labelled_result(inside).is_some();
@@ -253,8 +256,8 @@ impl<'t> Reader<'t> {
         match aside(here) {
             Some(Aside::Another) if !is_mention => self.is_over = true,
             // A value may end with a quote, so this one is not a mention.
-            Some(Aside::Element) => self.doubt(0),
-            Some(Aside::Another) | None => {}
+            Some(Aside::Element) if self.has_elements => self.doubt(0),
+            Some(Aside::Another | Aside::Element) | None => {}
         }
         None
     }
@@ -263,7 +266,8 @@ impl<'t> Reader<'t> {
     /// drafts in, or a tag of a value that they were cut out of.
     fn aside_behind_the_turn(&mut self, start: usize) {
         let here = self.from(start);
-        if end_of_thinking(here).is_some() || aside(here) == Some(Aside::Element) {
+        let is_torn = self.has_elements && aside(here) == Some(Aside::Element);
+        if is_torn || end_of_thinking(here).is_some() {
             self.doubt(0);
         }
     }

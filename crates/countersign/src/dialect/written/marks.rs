@@ -91,16 +91,14 @@ pub(super) struct Scan<'t> {
     tag: (usize, Option<usize>),
     /// The next of the other marks, and the byte from which it was looked for.
     word: (usize, Option<Found>),
-    is_new: bool,
 }
 
 impl<'t> Scan<'t> {
     pub(super) const fn new(text: &'t str) -> Self {
         Self {
             text,
-            tag: (0, None),
-            word: (0, None),
-            is_new: true,
+            tag: (usize::MAX, None),
+            word: (usize::MAX, None),
         }
     }
 
@@ -122,10 +120,8 @@ impl<'t> Scan<'t> {
 
     fn word(&mut self, from: usize) -> Option<Found> {
         let (searched, found) = self.word;
-        let holds =
-            !self.is_new && searched <= from && found.is_none_or(|found| from <= found.start);
+        let holds = searched <= from && found.is_none_or(|found| from <= found.start);
         if !holds {
-            self.is_new = false;
             let range = from.min(self.text.len())..;
             let found = WORDS
                 .as_ref()
@@ -137,7 +133,7 @@ impl<'t> Scan<'t> {
 
     fn tag(&mut self, from: usize) -> Option<usize> {
         let (searched, found) = self.tag;
-        let holds = found.is_some_and(|found| searched <= from && from <= found);
+        let holds = searched <= from && found.is_none_or(|found| from <= found);
         if !holds {
             let rest = self.text.as_bytes().get(from..).unwrap_or_default();
             let found = memchr::memchr(b'<', rest).map(|offset| from + offset);
