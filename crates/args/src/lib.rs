@@ -43,4 +43,7 @@ pub use limits::Limits;
 pub use reading::Reading;
 pub use schema::SchemaError;
 pub use stream::{StopReason, Stream, StreamEvent};
-pub use written::{ElementCall, Thinking, element_call, end_of_thinking, thinking};
+pub use written::{
+    Aside, ElementCall, Thinking, aside, element_call, end_of_thinking, labelled_result, thinking,
+    thinking_marks,
+};

@@ -2,7 +2,8 @@
 //! elements.
 
 use crate::markup::{self, NoCall};
-use crate::outside::thinking;
+use crate::outside::tag::{self, Kind};
+use crate::outside::{thinking, turn};
 
 /// Maximum length of what stands between the start of a call and its first parameter.
 const HEAD_MAX: usize = 512;
@@ -25,6 +26,46 @@ pub fn thinking(text: &str) -> Option<Thinking> {
 /// Returns the length of the mark that ends thinking at the start of a text.
 pub fn end_of_thinking(text: &str) -> Option<usize> {
     thinking::closes(text)
+}
+
+/// Returns every pair of marks around thinking, for tests.
+pub fn thinking_marks() -> impl Iterator<Item = (String, String)> {
+    thinking::marks()
+}
+
+/// A tag that says something about the calls before or behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aside {
+    /// A tool's result or another speaker's turn begins.
+    Another,
+    /// A tag of a format with elements, which is a part of a call.
+    Element,
+}
+
+/// Returns the meaning of the tag at the start of a text; `None` if it has none for calls.
+pub fn aside(text: &str) -> Option<Aside> {
+    if turn::is_result_mark(text) {
+        return Some(Aside::Another);
+    }
+    let tag = tag::read(text)?;
+    if turn::is_of_another(&tag, text) {
+        return Some(Aside::Another);
+    }
+    let of_format = match tag.kind {
+        Kind::Closes => tag.is_parameter() || tag.is("invoke") || tag.is("function"),
+        // `<arg>` alone is a word of a manual.
+        Kind::Opens => {
+            let named = !tag.attributes.trim().is_empty();
+            tag.is("arg_key") || tag.is("arg_value") || (tag.is_parameter() && named)
+        }
+        Kind::Token => false,
+    };
+    of_format.then_some(Aside::Element)
+}
+
+/// Returns the place of a line that begins with the label of a tool's result, such as `Observation:`.
+pub fn labelled_result(text: &str) -> Option<usize> {
+    turn::labelled(text)
 }
 
 /// A call at the start of a text, whose parameters are elements.

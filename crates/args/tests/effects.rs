@@ -78,6 +78,12 @@ fn only_a_read_loses_something() {
     );
     check_read_only(
         &v(ValueKind::Integer),
+        "\"1,234\"",
+        &json!(1234),
+        IssueCode::GroupingAssumed,
+    );
+    check_read_only(
+        &v(ValueKind::Integer),
         "\"\"",
         &Value::Null,
         IssueCode::EmptyDropped,
@@ -96,6 +102,7 @@ fn lossless_changes_are_for_all() {
             (ValueKind::Integer, "3.0", json!(3)),
             (ValueKind::Boolean, "\"yes\"", json!(true)),
             (ValueKind::Number, "\"1,234,567.5\"", json!(1_234_567.5)),
+            (ValueKind::Integer, "\"1,234,567\"", json!(1_234_567)),
             (
                 ValueKind::Timestamp,
                 "\"20251013T120000Z\"",

@@ -73,6 +73,13 @@ fn examples() -> Vec<(&'static str, Value, &'static str, Read)> {
             ("A call in a comment", a(), "# f(a=1)", Refused),
             ("A call in a comment", a(), "if ok: f(a=1)", Refused),
             ("An empty `{}` before", a(), r#"{} {"a": 1}"#, As(json!({"a": 1}))),
+            (
+                "A name and arguments with a parameter",
+                object(&json!({"a": integer(), "dry_run": {"type": "boolean"}})),
+                r#"{"name": "f", "arguments": {"a": 1}, "dry_run": true}"#,
+                Refused,
+            ),
+            ("What a program's own object", one("host", text()), "{host: process.env.io}", Refused),
             ("Tokens that end a turn", a(), r#"{"a": 1}<end_of_turn>"#, As(json!({"a": 1}))),
             ("Thinking without its end", a(), r#"<|START_THINKING|>maybe {"a": 1}"#, Incomplete),
             ("A string that is the whole text", text(), r#""pay 50 to"#, Incomplete),

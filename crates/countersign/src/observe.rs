@@ -101,8 +101,9 @@ pub struct Origin {
 /// The author of the arguments, as far as the caller says so; a model's output is measured by both (B19).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Writer {
-    /// The platform of the client: one of those that the contract lists, or `other`.
-    pub client: Option<&'static str>,
+    /// The client: its own name for itself, or else its platform, or else the agent that calls. It is the caller's text,
+    /// like the name of the model.
+    pub client: Option<Arc<str>>,
     /// The model, by its provider's name for it.
     pub model: Option<Arc<str>>,
 }

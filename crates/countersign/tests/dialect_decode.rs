@@ -328,3 +328,23 @@ fn streamed(dialect: Dialect, events: &[&str]) -> Result<StreamEnd, DecodeError>
     }
     stream.finish()
 }
+
+/// The last of two values under one name is no more meant than the first.
+#[test]
+fn a_message_with_a_name_twice_is_refused() {
+    let call = r#"[{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]"#;
+    for message in [
+        format!(r#"{{"role": "assistant", "tool_calls": {call}, "tool_calls": []}}"#),
+        format!(
+            r#"{{"role": "assistant", "tool_calls": [{{"id": "c", "function": {{"name": "f", "name": "g", "arguments": "{{}}"}}}}]}}"#
+        ),
+    ] {
+        let read = OpenAi.calls(&message);
+        assert!(
+            matches!(read, Err(DecodeError::Contradiction { .. })),
+            "{message}"
+        );
+    }
+    let text = r#"{"text": "[f(a=1)]", "text": "no"}"#;
+    assert!(Dialect::Text.calls(text).is_err());
+}

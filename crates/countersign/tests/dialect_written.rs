@@ -8,8 +8,10 @@
 
 use std::path::{Path, PathBuf};
 
+use countersign::contract::tool::BindPolicy;
 use countersign::dialect::written::{TextFormat, Written, read};
-use countersign::dialect::{CALLS_MAX, Dialect};
+use countersign::dialect::{CALLS_MAX, Dialect, Provenance, StreamEvent};
+use countersign_args::Binder;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -191,18 +193,160 @@ proptest! {
         let written = read(&text, None).unwrap();
         prop_assert!(written.calls.len() <= CALLS_MAX);
         for call in &written.calls {
-            // A call has a name, and its text stands in the text.
-            prop_assert!(!call.name.is_empty() || call.truncated || !call.arguments.text.is_empty());
+            // Nothing is made up: what a call has stands in the text, maybe as a string of JSON.
+            let arguments = &call.arguments.text;
+            let encoded = Value::from(arguments.as_str()).to_string();
+            let stands = |part: &str| text.contains(part);
+            let is_made = call.arguments.provenance == Provenance::Reserialised;
+            prop_assert!(is_made || stands(arguments) || stands(encoded.trim_matches('"')), "{}", arguments);
+            prop_assert!(stands(&call.name), "{}", call.name);
+            prop_assert!(!call.name.is_empty() || call.refusal().is_some());
         }
         for format in TextFormat::ALL {
             prop_assert!(read(&text, Some(format)).is_ok());
         }
-        // The stream tells of no call that the whole text does not have, unless thinking took it back.
+        // What the stream shows is what its end has, unless the end of thinking takes it back.
         let mut stream = Dialect::Text.stream();
+        let mut shown = Vec::new();
         for character in text.chars() {
-            stream.push(&json!(character.to_string()).to_string()).unwrap();
+            shown.extend(stream.push(&json!(character.to_string()).to_string()).unwrap());
         }
-        stream.push("[DONE]").unwrap();
-        prop_assert_eq!(stream.finish().unwrap().calls.len(), written.calls.len());
+        shown.extend(stream.push("[DONE]").unwrap());
+        let end = stream.finish().unwrap();
+        prop_assert_eq!(end.calls.len(), written.calls.len());
+        if !text.contains("think") {
+            for event in shown {
+                match event {
+                    StreamEvent::CallStarted { index, name, .. } => {
+                        prop_assert_eq!(&name, &end.calls[index].name, "{}", text);
+                    }
+                    StreamEvent::ArgumentsDelta { index, text: arguments } => {
+                        prop_assert_eq!(&arguments, &end.calls[index].arguments.text, "{}", text);
+                    }
+                    StreamEvent::CallFinished { index } => {
+                        prop_assert!(!end.calls[index].truncated, "{}", text);
+                    }
+                }
+            }
+        }
     }
+}
+
+/// The calls of a text that run, with their arguments as they are bound.
+fn runs(text: &str) -> Vec<(String, Value)> {
+    let schema = json!({
+        "type": "object",
+        "properties": { "query": { "type": "string" }, "limit": { "type": "integer" } },
+    });
+    let binder = Binder::from_schema(&schema, BindPolicy::default()).unwrap();
+    let written = read(text, None).unwrap();
+    let whole = written.calls.iter().filter(|call| call.refusal().is_none());
+    whole
+        .filter_map(|call| {
+            let bound = binder.bind(&call.arguments.text);
+            let arguments = bound.arguments.as_ref().filter(|_| bound.is_executable())?;
+            Some((call.name.clone(), arguments.to_value()))
+        })
+        .collect()
+}
+
+/// A sample that is cut anywhere runs nothing that the whole does not run.
+#[test]
+fn a_text_that_is_cut_runs_nothing_new() {
+    for (path, text) in samples() {
+        // Only the end of thinking says that what stands before it was a draft.
+        if path.ends_with("thinking-draft.txt") {
+            continue;
+        }
+        let whole = runs(&text);
+        for (at, _) in text.char_indices() {
+            for run in runs(&text[..at]) {
+                assert!(whole.contains(&run), "{} {at}: {run:?}", path.display());
+            }
+        }
+    }
+}
+
+/// A call is shown as soon as its last mark has arrived, with the text that the end has.
+#[test]
+fn a_stream_shows_whole_calls() {
+    let call = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}";
+    let mut stream = Dialect::Text.stream();
+    assert_eq!(stream.push(&json!(call).to_string()).unwrap(), []);
+    let shown = stream.push(&json!("</tool_call>").to_string()).unwrap();
+    let text = "{\"a\": 1}".to_owned();
+    assert!(
+        shown.contains(&StreamEvent::ArgumentsDelta { index: 0, text }),
+        "{shown:?}"
+    );
+    // Something behind the arguments belongs to the call, so that it was not whole.
+    let mut stream = Dialect::Text.stream();
+    for piece in [
+        "Action: f\nAction Input: {\"a\": 1}",
+        " or <b>",
+        " {\"a\": 2}",
+    ] {
+        assert_eq!(stream.push(&json!(piece).to_string()).unwrap(), []);
+    }
+}
+
+/// A5: the calls of two texts have different ids, so that one key for both does not confuse them; the same text has the
+/// same ids, whole and as a stream.
+#[test]
+fn ids_are_made_from_the_text() {
+    let text = |a: u8| format!("[f(a={a}), f(a={a})]");
+    let ids = |text: &str| {
+        let calls = Dialect::Text.calls(&json!(text).to_string()).unwrap();
+        calls
+            .into_iter()
+            .map(|call| call.id.unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&text(1)), ids(&text(1)));
+    let mut all = [ids(&text(1)), ids(&text(2))].concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 4, "{all:?}");
+    let mut stream = Dialect::Text.stream();
+    stream.push(&json!(text(1)).to_string()).unwrap();
+    stream.push("[DONE]").unwrap();
+    let end = stream.finish().unwrap();
+    let streamed: Vec<_> = end.calls.into_iter().map(|call| call.id.unwrap()).collect();
+    assert_eq!(streamed, ids(&text(1)));
+}
+
+/// A message is read whole, or refused: its parts, its choices, and calls that its server has read.
+#[test]
+fn nothing_of_a_message_is_left_out() {
+    let call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+    let parts = json!({ "role": "assistant", "content": [
+        { "type": "thinking", "thinking": call },
+        { "type": "text", "text": "I look. " },
+        { "type": "text", "text": call },
+    ]});
+    assert_eq!(Dialect::Text.calls(&parts.to_string()).unwrap().len(), 1);
+    let message = json!({ "role": "assistant", "content": call });
+    let one = json!({ "choices": [{ "message": message }] });
+    assert_eq!(Dialect::Text.calls(&one.to_string()).unwrap().len(), 1);
+    let read = json!({ "role": "assistant", "content": call, "tool_calls": [
+        { "id": "c", "type": "function", "function": { "name": "g", "arguments": "{}" } },
+    ]});
+    let two = json!({ "choices": [{ "message": message }, { "message": message }] });
+    let image =
+        json!({ "role": "assistant", "content": [{ "type": "image_url", "image_url": {} }] });
+    for message in [read, two, image] {
+        assert!(
+            Dialect::Text.calls(&message.to_string()).is_err(),
+            "{message}"
+        );
+    }
+}
+
+/// `Action:` alone is a call that was cut only if its writer was.
+#[test]
+fn an_action_alone_is_cut_only_by_a_limit() {
+    let message = |stop: &str| json!({ "text": "Action: f", "stop": stop }).to_string();
+    assert_eq!(Dialect::Text.calls(&message("stop")).unwrap(), []);
+    let calls = Dialect::Text.calls(&message("length")).unwrap();
+    assert!(calls.iter().all(|call| call.truncated) && calls.len() == 1);
 }

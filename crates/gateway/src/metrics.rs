@@ -81,6 +81,11 @@ pub struct Metrics {
 const UNKNOWN: &str = "unknown";
 
 impl Metrics {
+    /// Counts a message that ends before its call does.
+    pub(crate) fn unfinished(&self, model: Option<&str>) {
+        self.bindings.count_unfinished(model);
+    }
+
     /// Creates metrics, all at zero.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock::new()))

@@ -108,7 +108,7 @@ impl Finder<'_, '_> {
             .is_text
             .map_or_else(|| others.into_iter().any(wanted), |is_text| !is_text);
         if takes_text && !takes_other {
-            return self.element_text(parameter);
+            return self.element_text(parameter, log);
         }
         // Nothing is declared, so nothing says that it is a string.
         let untyped = self.schema.rules(self.schema.root).object.is_none();
@@ -121,7 +121,7 @@ impl Finder<'_, '_> {
                 let fits = schema.is_none_or(|id| self.may_be(id, own));
                 let null = kind == Kind::Null && parameter.content.trim() == "null";
                 if !fits {
-                    self.element_text(parameter)
+                    self.element_text(parameter, log)
                 } else if null && schema.is_some() {
                     Ok(node)
                 } else {
@@ -129,7 +129,7 @@ impl Finder<'_, '_> {
                     Err(NoRead::Broken(parameter.start, Fault::Element))
                 }
             }
-            None if takes_text => self.element_text(parameter),
+            None if takes_text => self.element_text(parameter, log),
             // Elements inside an element: a format that is not known.
             None if parameter.content.trim_start().starts_with('<') => {
                 Err(NoRead::Broken(parameter.start, Fault::Markup))
@@ -164,7 +164,11 @@ impl Finder<'_, '_> {
     }
 
     /// Reads the content as a string.
-    fn element_text(&mut self, parameter: &Parameter<'_>) -> Result<NodeId, NoRead> {
+    fn element_text(
+        &mut self,
+        parameter: &Parameter<'_>,
+        log: &mut SyntaxLog,
+    ) -> Result<NodeId, NoRead> {
         let content = parameter.content;
         let unclear = Err(NoRead::Broken(parameter.start, Fault::Element));
         let text = match parameter.layout {
@@ -187,6 +191,9 @@ impl Finder<'_, '_> {
         };
         let interned = self.tree.intern(text);
         let span = self.span(parameter.start, parameter.start + content.len());
+        if text.len() < content.len() {
+            log.whole(IssueCode::StrayText, span);
+        }
         Ok(self.tree.push(Kind::Text, interned, span))
     }
 

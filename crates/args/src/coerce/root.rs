@@ -26,6 +26,21 @@ const CALL_NAMES: Names = Names::new(&[
     "call",
 ]);
 
+/// Wrappers that hold arguments and nothing else.
+const ARGUMENTS: Names = Names::new(&[
+    "arguments",
+    "args",
+    "parameters",
+    "params",
+    "input",
+    "kwargs",
+    "tool_input",
+    "toolInput",
+    "tool_args",
+    "action_input",
+    "function_args",
+]);
+
 /// Maximum depth at which a call is searched in its wrappers.
 const CALL_DEPTH_MAX: usize = 4;
 
@@ -80,6 +95,13 @@ impl Coercer<'_, '_> {
             if declares && (is_call || self.wraps_a_document(node)) {
                 return self.still_a_call(node);
             }
+        }
+        // A call object with members that no call object has: they may be arguments, so nothing of it is left out or
+        // passed on.
+        if self.unwrapping == 0 && wrapper && self.is_call_with_more(node) {
+            return self
+                .unwrap_call(node)
+                .unwrap_or_else(|| self.still_a_call(node));
         }
         if self.accepts(node, root) {
             // A name with arguments that nothing declares is the call as well as the arguments.
@@ -146,14 +168,8 @@ impl Coercer<'_, '_> {
     /// True if an object is nothing but wrapped arguments, also such that cannot be read: without this it would pass as
     /// a call without arguments.
     fn wraps_a_document(&self, node: NodeId) -> bool {
-        let wraps = |member: NodeId| {
-            WRAPPERS.has(self.tree.key(member))
-                && match self.tree.kind(member) {
-                    Kind::Object => true,
-                    Kind::Text => self.tree.text(member).trim_start().starts_with('{'),
-                    Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Array => false,
-                }
-        };
+        let wraps =
+            |member: NodeId| WRAPPERS.has(self.tree.key(member)) && self.holds_a_document(member);
         let beside = |member: NodeId| CALL_MEMBERS.has(self.tree.key(member));
         let mut members = self.tree.children(node);
         self.only_wraps(node)
@@ -205,11 +221,8 @@ impl Coercer<'_, '_> {
         let (mut named, mut wraps, mut other) = (false, false, false);
         for member in self.tree.children(node) {
             let name = self.tree.key(member);
-            let kind = self.tree.kind(member);
-            let holds = kind == Kind::Object
-                || (kind == Kind::Text && self.tree.text(member).trim_start().starts_with('{'));
-            named |= CALL_NAMES.has(name) && kind == Kind::Text;
-            wraps |= WRAPPERS.has(name) && holds;
+            named |= CALL_NAMES.has(name) && self.tree.kind(member) == Kind::Text;
+            wraps |= WRAPPERS.has(name) && self.holds_a_document(member);
             other |= !WRAPPERS.has(name) && !CALL_MEMBERS.has(name);
         }
         named && wraps && !other
@@ -224,6 +237,35 @@ impl Coercer<'_, '_> {
             && (self.carried
                 || !self.accepts(node, root)
                 || !self.tree.children(node).all(declared))
+    }
+
+    /// True for a name, arguments that the declaration does not know under that name, and something else that is a
+    /// parameter, or that would be dropped with them.
+    fn is_call_with_more(&self, node: NodeId) -> bool {
+        let root = self.schema.root;
+        let drops = self.policy.unknown_keys == UnknownKeys::Drop;
+        let (mut named, mut documents, mut more) = (false, 0, false);
+        for member in self.tree.children(node) {
+            let name = self.tree.key(member);
+            let declared = self.schema.knows(root, name);
+            named |= CALL_NAMES.has(name) && self.tree.kind(member) == Kind::Text;
+            if ARGUMENTS.has(name) && !declared && self.holds_a_document(member) {
+                documents += 1;
+            } else if !CALL_MEMBERS.has(name) || name == "status" {
+                more |= drops || declared;
+            }
+        }
+        let alone = documents == 1 && !more;
+        named && documents > 0 && !alone && self.schema.rules(root).object.is_some()
+    }
+
+    /// True for an object, and for a string that starts like one.
+    fn holds_a_document(&self, node: NodeId) -> bool {
+        match self.tree.kind(node) {
+            Kind::Object => true,
+            Kind::Text => self.tree.text(node).trim_start().starts_with('{'),
+            Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::Array => false,
+        }
     }
 
     /// True if an object says itself that it is a call: `"type": "tool_use"`.

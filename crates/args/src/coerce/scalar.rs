@@ -29,6 +29,16 @@ impl Coercer<'_, '_> {
             let event = Event::new(IssueCode::Ambiguous, span).schema(id);
             return self.fail(event.suggestion(Say::SendAsNumber));
         }
+        let assumed = self.assumes_grouping(node);
+        if assumed && self.lossy == Lossy::Refused {
+            let event = Event::new(IssueCode::Ambiguous, span).schema(id);
+            return self.fail(event.suggestion(Say::SendAsNumber));
+        }
+        let code = if assumed && self.lossy == Lossy::Taken {
+            IssueCode::GroupingAssumed
+        } else {
+            code
+        };
         let decimal = Decimal::parse(&json);
         let most = self.limits.number_digits_max;
         match decimal
@@ -74,9 +84,8 @@ impl Coercer<'_, '_> {
         else {
             return self.rejected(node, id);
         };
-        // An integer has one reading; a number may be a decimal of an author who writes a decimal comma.
-        let assumed =
-            self.reading.is_comma_unknown() && number::has_one_group(self.tree.text(node));
+        // It may be a decimal of an author who writes a decimal comma.
+        let assumed = self.assumes_grouping(node);
         if assumed && self.lossy != Lossy::Taken {
             let event = Event::new(IssueCode::Ambiguous, self.tree.node(node).span).schema(id);
             return self.fail(event.suggestion(Say::SendAsNumber));
@@ -115,6 +124,13 @@ impl Coercer<'_, '_> {
         let kind = if truth { Kind::True } else { Kind::False };
         let made = self.make(node, kind, Str::EMPTY);
         self.converted(made, id, Event::new(code, span).after(made))
+    }
+
+    /// True for `1,234` of an author whose decimal mark is not known.
+    fn assumes_grouping(&self, node: NodeId) -> bool {
+        self.tree.kind(node) == Kind::Text
+            && self.reading.is_comma_unknown()
+            && number::has_one_group(self.tree.text(node))
     }
 
     /// Reads the number that a string spells.

@@ -44,6 +44,13 @@ const LONG: usize = 16 * 1024;
 const CHANNEL: &str = "<|channel|>analysis";
 const CHANNEL_ENDS: [&str; 3] = ["<|end|>", "<|start|>", "<|channel|>"];
 
+/// Returns every pair of marks around thinking.
+pub(crate) fn marks() -> impl Iterator<Item = (String, String)> {
+    let elements = NAMES.map(|name| (format!("<{name}>"), format!("</{name}>")));
+    let others = MARKS.map(|(open, close)| (open.to_owned(), close.to_owned()));
+    elements.into_iter().chain(others)
+}
+
 /// Returns the offset behind the thinking that stands before the first document; the error is the offset of a
 /// block that does not end.
 pub(crate) fn skip(text: &str) -> Result<usize, usize> {
@@ -87,16 +94,22 @@ pub(crate) fn opens(text: &str) -> Option<usize> {
         let thinks = !behind.trim_start().starts_with("to=");
         return thinks.then_some(CHANNEL.len());
     }
-    let mark = MARKS.iter().find(|(open, _)| text.starts_with(open));
+    let mark = MARKS.iter().find(|(open, _)| starts_with(text, open));
     mark.map(|(open, _)| open.len())
         .or_else(|| element(text, "<"))
 }
 
 /// Returns the length of the mark that closes a block at the start of a text.
 pub(crate) fn closes(text: &str) -> Option<usize> {
-    let mark = MARKS.iter().find(|(_, close)| text.starts_with(close));
+    let mark = MARKS.iter().find(|(_, close)| starts_with(text, close));
     mark.map(|(_, close)| close.len())
         .or_else(|| element(text, "</"))
+}
+
+/// True if a text starts with a mark, in any case.
+fn starts_with(text: &str, mark: &str) -> bool {
+    let head = text.as_bytes().get(..mark.len());
+    head.is_some_and(|head| head.eq_ignore_ascii_case(mark.as_bytes()))
 }
 
 /// Returns the offset behind the block at the start of a text.

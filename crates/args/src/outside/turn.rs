@@ -19,6 +19,9 @@ const RESULTS: [&str; 12] = [
     "tool_results",
 ];
 
+/// Other marks before what a tool returned.
+const RESULT_MARKS: [&str; 2] = ["[TOOL_RESULTS]", "[TOOL_CONTENT]"];
+
 /// Speakers other than the model.
 const OTHERS: [&str; 10] = [
     "developer",
@@ -75,7 +78,7 @@ pub(crate) fn of_another(before: &str) -> Option<usize> {
     while let Some(offset) = before.get(at..).and_then(|rest| rest.find(['<', '['])) {
         at += offset;
         let rest = before.get(at..).unwrap_or_default();
-        if rest.starts_with("[TOOL_RESULTS]") || rest.starts_with("[TOOL_CONTENT]") {
+        if is_result_mark(rest) {
             another = Some(at);
         } else if rest.starts_with("[/TOOL_RESULTS]") || rest.starts_with("[TOOL_CALLS]") {
             another = None;
@@ -90,6 +93,48 @@ pub(crate) fn of_another(before: &str) -> Option<usize> {
         at += 1;
     }
     another.or_else(|| label(before))
+}
+
+/// True if a text starts with a mark of a tool's result that is no tag.
+pub(crate) fn is_result_mark(text: &str) -> bool {
+    RESULT_MARKS.iter().any(|mark| text.starts_with(mark))
+}
+
+/// True if the tag at the start of a text begins a tool's result, or another speaker's turn.
+pub(crate) fn is_of_another(tag: &Tag<'_>, text: &str) -> bool {
+    // Most tags have a shorter name than any of these.
+    if tag.name.len() < SPEAKERS_BYTES_MIN {
+        return false;
+    }
+    let behind = text.get(tag.width..).unwrap_or_default();
+    matches!(speaker(tag, behind), Some(Speaker::Another))
+}
+
+/// Length of the shortest name that says who speaks.
+const SPEAKERS_BYTES_MIN: usize = 4;
+
+/// Returns the place of the first line that begins with the label of a tool's result.
+pub(crate) fn labelled(text: &str) -> Option<usize> {
+    let mut at = 0;
+    text.split_inclusive('\n').find_map(|line| {
+        let start = at;
+        at += line.len();
+        let name = line.split_once([':', '：'])?.0;
+        is_label(name).then_some(start)
+    })
+}
+
+/// Maximum length of a label with its decoration.
+const LABEL_BYTES_MAX: usize = 64;
+
+/// True for the name of a label, in any case and decoration.
+fn is_label(name: &str) -> bool {
+    let name = name.trim_matches(decorates);
+    name.len() <= LABEL_BYTES_MAX && LABELS.contains(&name.to_lowercase().as_str())
+}
+
+const fn decorates(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '*' | '#' | '_' | '>' | '`' | '-')
 }
 
 /// The author of what follows a mark.
@@ -146,13 +191,8 @@ fn label(before: &str) -> Option<usize> {
     }
     let start = end.rfind('\n').map_or(0, |at| at + 1);
     let line = end.get(start..).unwrap_or_default();
-    let decoration = |c: char| c.is_whitespace() || matches!(c, '*' | '#' | '_' | '>' | '`' | '-');
-    let name = line
-        .trim_matches(decoration)
-        .strip_suffix([':', '：'])?
-        .trim_matches(decoration)
-        .to_lowercase();
-    LABELS.contains(&name.as_str()).then_some(start)
+    let name = line.trim_matches(decorates).strip_suffix([':', '：'])?;
+    is_label(name).then_some(start)
 }
 
 /// Returns the place of what keeps a document behind this text from running: a comment, or, for a call, a condition, a

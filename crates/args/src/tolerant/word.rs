@@ -10,6 +10,20 @@ const ENDINGS: [&str; 72] = [
     "xml", "yaml", "yml", "zip",
 ];
 
+/// Objects of programs: what stands behind their point is a member, whatever it is called.
+const OBJECTS: [&str; 10] = [
+    "deno.env",
+    "globalthis",
+    "import.meta",
+    "os.environ",
+    "process.argv",
+    "process.env",
+    "self",
+    "sys.argv",
+    "system.env",
+    "this",
+];
+
 /// Numbers that JSON does not have, in the spellings of other languages.
 const NOT_NUMBERS: [&str; 6] = ["nan", "inf", "infinity", "infinite", "nat", "n/a"];
 
@@ -143,7 +157,18 @@ fn selects_a_member(token: &str) -> bool {
     else {
         return false;
     };
-    parts.all(is_name) && !ENDINGS.contains(&last)
+    parts.all(is_name) && (!ENDINGS.contains(&last) || is_of_an_object(token))
+}
+
+/// True for a member of an object that every program of its language has.
+fn is_of_an_object(token: &str) -> bool {
+    OBJECTS.iter().any(|object| {
+        let head = token.get(..object.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(object))
+            && token
+                .get(object.len()..)
+                .is_some_and(|rest| rest.starts_with('.'))
+    })
 }
 
 #[cfg(test)]
@@ -168,6 +193,11 @@ mod tests {
             ("a.b", false),
             ("self.city", false),
             ("Enum.A.B", false),
+            ("process.env.io", false),
+            ("this.md", false),
+            ("os.environ.app", false),
+            ("process.py", true),
+            ("selfie.jpg", true),
         ] {
             assert_eq!(is_text(token), expected, "{token}");
         }

@@ -1,6 +1,6 @@
 //! A call as a provider sends it, before anything is known about its tool.
 
-use countersign_contract::{ErrorBody, ErrorCode, Issue, IssueCode, Language, Message};
+use countersign_contract::{BindStatus, ErrorBody, ErrorCode, Issue, IssueCode, Language, Message};
 use serde_json::{Value, json};
 
 use super::{CALLS_MAX, DecodeError};
@@ -21,6 +21,37 @@ pub struct ProviderCall {
     pub index: usize,
     /// True if the model may have been cut off while it was writing this call.
     pub truncated: bool,
+    /// True if the call was found in a text that can also be read otherwise: as another call, or as none.
+    pub ambiguous: bool,
+}
+
+/// Reason why a call is refused before its arguments are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    CutOff,
+    Ambiguous,
+}
+
+impl Unreadable {
+    /// Status of the binding.
+    pub(crate) const fn status(self) -> BindStatus {
+        match self {
+            Self::CutOff => BindStatus::Incomplete,
+            Self::Ambiguous => BindStatus::Refused,
+        }
+    }
+
+    /// The refusal of the call.
+    pub(crate) fn refusal(self, language: Language) -> ErrorBody {
+        let (says, hint, code) = match self {
+            Self::CutOff => (Say::CutOff, Say::SendWholeCall, IssueCode::Incomplete),
+            Self::Ambiguous => (Say::TwoReadings, Say::WriteCallAlone, IssueCode::Ambiguous),
+        };
+        let message = says.text(language);
+        let mut error = ErrorBody::new(ErrorCode::InvalidArgument, says).hint(hint);
+        error.details.issues = vec![Issue::new(code, "", message)];
+        error.in_language(language)
+    }
 }
 
 /// Argument text, and its provenance.
@@ -51,6 +82,7 @@ impl ProviderCall {
             opaque: Value::Null,
             index: 0,
             truncated: false,
+            ambiguous: false,
         }
     }
 
@@ -60,10 +92,19 @@ impl ProviderCall {
         self
     }
 
-    /// The refusal of a call that was cut off; `None` if it may run. A call that was cut off can by chance look like a
-    /// whole one.
+    /// The refusal of a call that was cut off, or that has two readings; `None` if it may run. Such a call can by chance
+    /// look like a whole one.
     pub fn refusal(&self) -> Option<ErrorBody> {
-        self.truncated.then(|| cut_off(Language::English))
+        let unreadable = self.unreadable()?;
+        Some(unreadable.refusal(Language::English))
+    }
+
+    pub(crate) const fn unreadable(&self) -> Option<Unreadable> {
+        match (self.truncated, self.ambiguous) {
+            (true, _) => Some(Unreadable::CutOff),
+            (false, true) => Some(Unreadable::Ambiguous),
+            (false, false) => None,
+        }
     }
 
     /// The id to answer under; made from the place of the call if the provider gave none.
@@ -89,15 +130,6 @@ impl ProviderCall {
             }
         }
     }
-}
-
-/// The refusal of a call that was cut off.
-pub(crate) fn cut_off(language: Language) -> ErrorBody {
-    let mut error =
-        ErrorBody::new(ErrorCode::InvalidArgument, Say::CutOff).hint(Say::SendWholeCall);
-    let message = Say::CutOff.text(language);
-    error.details.issues = vec![Issue::new(IssueCode::Incomplete, "", message)];
-    error.in_language(language)
 }
 
 /// Adds a call to those of its message.

@@ -27,7 +27,7 @@ use std::str::FromStr;
 use countersign_contract::{ReplyEnvelope, ToolSpec};
 use serde_json::Value;
 
-pub(crate) use call::cut_off;
+pub(crate) use call::Unreadable;
 pub use call::{Provenance, ProviderCall, RawText};
 pub use error::{DecodeError, ToolListError};
 pub use schema::{NoteKind, SchemaProblem};

@@ -206,7 +206,7 @@ fn belongs_to(
     }
 }
 
-fn only_choice<'a>(choices: &Node<'a>) -> Result<Option<Node<'a>>, DecodeError> {
+pub(super) fn only_choice<'a>(choices: &Node<'a>) -> Result<Option<Node<'a>>, DecodeError> {
     let mut choices = choices.array()?;
     match choices.len() {
         0 | 1 => {}

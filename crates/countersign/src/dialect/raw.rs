@@ -4,7 +4,9 @@
 //! step reads one level; unused members are only skipped.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -16,6 +18,38 @@ pub(super) struct Node<'a> {
     source: &'a str,
     path: String,
     provenance: Provenance,
+}
+
+/// The members of an object, as they are written.
+pub(super) struct Entries<'m> {
+    pub(super) values: BTreeMap<String, &'m RawValue>,
+    /// True if a name stands there more than once.
+    pub(super) is_twice: bool,
+}
+
+impl<'de: 'm, 'm> Deserialize<'de> for Entries<'m> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+
+        impl<'de> Visitor<'de> for Each {
+            type Value = (BTreeMap<String, &'de RawValue>, bool);
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let (mut values, mut is_twice) = (BTreeMap::new(), false);
+                while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
+                    is_twice |= values.insert(name, value).is_some();
+                }
+                Ok((values, is_twice))
+            }
+        }
+
+        let (values, is_twice) = deserializer.deserialize_map(Each)?;
+        Ok(Self { values, is_twice })
+    }
 }
 
 /// The members of an object; a member that is null counts as missing.
@@ -61,7 +95,14 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn object(&self) -> Result<Members<'a>, DecodeError> {
-        let values = serde_json::from_str(self.source).map_err(|_| self.expected("an object"))?;
+        let Entries { values, is_twice } =
+            serde_json::from_str(self.source).map_err(|_| self.expected("an object"))?;
+        if is_twice {
+            return Err(DecodeError::Contradiction {
+                path: self.path.clone(),
+                what: "a name stands there twice",
+            });
+        }
         Ok(Members {
             values,
             path: self.path.clone(),

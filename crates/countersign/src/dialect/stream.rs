@@ -370,8 +370,9 @@ impl Joiner {
 
     fn finish_text(self) -> Result<StreamEnd, DecodeError> {
         let cut = self.stop_reason.as_deref().is_some_and(call::is_cut);
-        let mut written = written::read(&self.text, self.format)?;
+        let mut written = written::read_stopped(&self.text, self.format, cut)?;
         call::mark_cut(&mut written.calls, self.stop_reason.as_deref());
+        written::identify(&mut written.calls, &self.text);
         Ok(StreamEnd {
             calls: written.calls,
             stop_reason: self.stop_reason,

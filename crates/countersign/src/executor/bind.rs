@@ -24,7 +24,6 @@ use super::trail::Trail;
 use super::unkeyed::{self, MadeKey};
 use crate::authorize::{Stage, UnkeyedWrites};
 use crate::catalog::Entry;
-use crate::dialect::cut_off;
 use crate::ledger::{Held, Scope};
 use crate::observe::PARSE_TARGET;
 use crate::words::Say;
@@ -64,9 +63,9 @@ impl Executor {
             held,
             left,
         } = admitted;
-        if allowed.call.is_cut {
-            let error = cut_off(Language::of(allowed.request.locale.as_deref()));
-            trail.record.binding = BindSummary::new(BindStatus::Incomplete, &error.details.issues);
+        if let Some(unreadable) = allowed.call.unreadable {
+            let error = unreadable.refusal(Language::of(allowed.request.locale.as_deref()));
+            trail.record.binding = BindSummary::new(unreadable.status(), &error.details.issues);
             return Err(error.into());
         }
         let Read {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign_contract::{Language, RequestEnvelope, RequestId, TraceContext, TraceState};
 
 use crate::cancel::Cancellation;
-use crate::dialect::ProviderCall;
+use crate::dialect::{ProviderCall, Unreadable};
 use crate::extensions::Extensions;
 use crate::observe::{Origin, Surface};
 use crate::principal::Principal;
@@ -41,14 +41,15 @@ pub(super) struct CallParts {
     pub(super) trace_state: Option<TraceState>,
     pub(super) origin: Origin,
     pub(super) model: Option<Arc<str>>,
+    pub(super) client: Option<Arc<str>>,
     pub(super) extensions: Extensions,
     pub(super) cancellation: Cancellation,
     pub(super) timeout: Option<Duration>,
     pub(super) wait_for_approval: Duration,
     pub(super) patience: Cancellation,
     pub(super) seat: CallSeat,
-    /// True if the arguments were cut off, so that they must not be bound, whatever they look like.
-    pub(super) is_cut: bool,
+    /// Reason why the arguments must not be bound, whatever they look like.
+    pub(super) unreadable: Option<Unreadable>,
 }
 
 impl ToolCall {
@@ -69,22 +70,23 @@ impl ToolCall {
                 trace_state: None,
                 origin: Origin::default(),
                 model: None,
+                client: None,
                 extensions: Extensions::new(),
                 cancellation: Cancellation::never(),
                 timeout: None,
                 wait_for_approval: Duration::ZERO,
                 patience: Cancellation::never(),
                 seat: CallSeat::default(),
-                is_cut: false,
+                unreadable: None,
             }),
         }
     }
 
-    /// A model's call. One that was cut off is looked up, authorized and recorded like any other, but refused with its
+    /// A model's call. One that was cut off, or has two readings, is looked up, authorized and recorded like any other, but refused with its
     /// [`refusal`](ProviderCall::refusal) before its arguments would be bound.
     pub fn from_provider(call: &ProviderCall, principal: impl Into<Arc<Principal>>) -> Self {
         let mut made = Self::new(&*call.name, &*call.arguments.text, principal);
-        made.parts.is_cut = call.truncated;
+        made.parts.unreadable = call.unreadable();
         made.parts.origin = Origin {
             surface: Surface::Provider,
             call_id: call.id.as_deref().map(Arc::from),
@@ -145,6 +147,12 @@ impl ToolCall {
     /// Sets the name of the model that wrote the call, for observers.
     pub fn model(mut self, name: impl Into<Arc<str>>) -> Self {
         self.parts.model = Some(name.into());
+        self
+    }
+
+    /// Sets the name of the client program, for observers.
+    pub fn client(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.parts.client = Some(name.into());
         self
     }
 

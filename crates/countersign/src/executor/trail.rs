@@ -10,7 +10,7 @@ use countersign_contract::evidence::{Link, RecordedKey};
 use countersign_contract::record::{BindSummary, PhaseTimes};
 use countersign_contract::trace::Trace;
 use countersign_contract::{
-    CallRecord, Language, Message, ReplyEnvelope, RequestId, TraceContext, TraceState,
+    ActorType, CallRecord, Language, Message, ReplyEnvelope, RequestId, TraceContext, TraceState,
 };
 use countersign_evidence::seal::UserKey;
 use jiff::{SignedDuration, Timestamp};
@@ -203,14 +203,16 @@ pub(super) fn remark(code: &str, message: &Say, language: Language) -> Warning {
 
 /// Author of the arguments, as far as the call names one.
 fn writer_of(call: &CallParts) -> Writer {
-    let client = call.envelope.client.as_ref();
+    let platform = || Some(Arc::from(platform(&call.envelope.client.as_ref()?.app)));
+    let actor = &call.principal.actor;
+    let agent = || (actor.kind == ActorType::Agent).then(|| Arc::from(actor.id.as_str()));
     Writer {
-        client: client.map(|client| platform(&client.app)),
+        client: call.client.clone().or_else(platform).or_else(agent),
         model: call.model.clone(),
     }
 }
 
-/// The platform of a client for observers, who are given no text of the caller's.
+/// The platform of a client: one of those that the contract lists, or `other`.
 const fn platform(app: &App) -> &'static str {
     match app {
         App::Web => "web",

@@ -73,6 +73,8 @@ countersign_contract::messages! {
         UnreadableArguments => "the arguments cannot be read",
         CorrectIssues => "correct each issue and send the call again",
         CutOff => "the arguments end before they are complete",
+        TwoReadings => "the text around the call can be read in two ways, so the call was not made",
+        WriteCallAlone => "write the call again, whole and in one format, with nothing else in its marks",
         SendWholeCall => "send the whole call again, with shorter arguments or a higher token limit",
         NoDeclaration => "the tool declares no parameters, so the arguments were only parsed",
         NotOfTheTool { why } => "the arguments do not fit the tool: {why}",

@@ -72,6 +72,8 @@ countersign_contract::translation! {
         UnreadableArguments => "无法读取参数",
         CorrectIssues => "请逐项更正问题后，重新发送调用",
         CutOff => "参数在写完之前被截断",
+        TwoReadings => "该调用所在的文本有两种读法，因此没有执行",
+        WriteCallAlone => "请以同一种格式重新写出完整的调用，标记之内不要有其他内容",
         SendWholeCall => "请缩短参数或提高 token 上限，然后重新发送完整的调用",
         NoDeclaration => "该工具没有声明参数，因此只对参数做了解析",
         NotOfTheTool { why } => "参数不适用于该工具：{why}",

@@ -19,7 +19,8 @@ use countersign::contract::{
 use countersign::dialect::{DecodeError, Dialect, ProviderCall};
 use countersign::session::Session;
 use futures_util::{StreamExt as _, stream};
-use http::HeaderMap;
+use http::header::WARNING;
+use http::{HeaderMap, HeaderValue};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -57,17 +58,34 @@ pub(super) async fn calls(
     let text = headers::utf8(&body)?;
     let (message, mut envelope) = split(text)?;
     headers::join(&headers, &mut envelope)?;
-    let calls = dialect
-        .calls(message)
-        .map_err(|error| unread(dialect, &error))?;
-    let model = dialect.model(message).map(Arc::from);
+    let model: Option<Arc<str>> = dialect.model(message).map(Arc::from);
+    let calls = dialect.calls(message).map_err(|error| {
+        if error == DecodeError::CutOff {
+            gateway.metrics().unfinished(model.as_deref());
+        }
+        unread(dialect, &error)
+    })?;
+    // A server without a parser leaves calls in the text.
+    let is_missed = dialect == Dialect::OpenAi
+        && calls.is_empty()
+        && Dialect::Text
+            .calls(message)
+            .is_ok_and(|calls| !calls.is_empty());
     let answered = run(&gateway, &caller, &headers, (envelope, model), calls).await?;
     let answered: Vec<_> = answered
         .into_iter()
         .map(|(call, reply)| (call.written, gateway.for_model(reply)))
         .collect();
-    Ok(answer::json(&dialect.results(&answered)))
+    let mut response = answer::json(&dialect.results(&answered));
+    if is_missed {
+        let headers = response.headers_mut();
+        headers.insert(WARNING, HeaderValue::from_static(CALLS_IN_TEXT));
+    }
+    Ok(response)
 }
+
+/// The warning about a message whose calls its server has not read.
+const CALLS_IN_TEXT: &str = "299 countersign \"the text of the message has calls in it; send it to /v1/providers/text/calls\"";
 
 fn unread(dialect: Dialect, error: &DecodeError) -> Refusal {
     let refusal = Refusal::from(ErrorBody::from(error));
@@ -158,8 +176,8 @@ struct Called {
 
 impl Called {
     fn read(offer: &Offer, written: ProviderCall, envelope: &RequestEnvelope) -> Self {
-        // A call that was cut off is refused as what it is, and never read.
-        let meant = if written.truncated {
+        // A call that was cut off, or has two readings, is refused as what it is, and never read.
+        let meant = if written.refusal().is_some() {
             Meant::Direct
         } else {
             let arguments = Arc::from(written.arguments.text.as_str());

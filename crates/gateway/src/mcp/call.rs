@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::carriage::{self, Said, Wants};
+use super::clients;
 use super::confirm::{Asking, Given, Settled, WAITING_KEY};
 use super::context::Context;
 use super::handler::{self, Handler};
@@ -39,6 +40,8 @@ pub(super) struct Sent {
     name: Cow<'static, str>,
     raw_arguments: Arc<str>,
     said: Said,
+    /// The program that speaks for the model, if it is a known one.
+    client: Option<&'static str>,
     offer: Offer,
     /// The changes by which `call_tool` was read; `None` if the tool was called by its own name.
     behind: Option<Vec<Warning>>,
@@ -62,6 +65,7 @@ impl Sent {
             name: "disk.wipe".into(),
             raw_arguments: "{}".into(),
             said: said.expect("nothing is malformed in nothing"),
+            client: None,
             offer: CatalogView::new(OfferRules::default()).of(&Principal::user("u_1"), None, None),
             behind: None,
         }
@@ -84,6 +88,9 @@ impl Sent {
         let mut call = ToolCall::new(&*self.name, raw_arguments, self.principal.clone())
             .envelope(self.said.envelope.clone())
             .origin(origin);
+        if let Some(client) = self.client {
+            call = call.client(client);
+        }
         if let Some(trace) = self.said.trace {
             call = call.trace(trace);
         }
@@ -194,12 +201,17 @@ impl Handler {
         let raw_arguments = raw.map_or_else(|| written_anew(request), |raw| raw.0);
         let said = carriage::read(&context.meta, headers)?;
         let (Caller { principal, .. }, offer) = self.narrowed(context)?;
+        let client = context
+            .client
+            .as_ref()
+            .map(|client| clients::known(&client.name));
         let sent = |name, raw_arguments, behind| {
             Asked::Tool(Sent {
                 principal: principal.clone(),
                 name,
                 raw_arguments,
                 said: said.clone(),
+                client,
                 offer: offer.clone(),
                 behind,
             })

@@ -144,6 +144,7 @@ pub(super) fn result(reply: ReplyEnvelope, wants: &Wants) -> Result<CallToolResu
         opaque: Value::Null,
         index: 0,
         truncated: false,
+        ambiguous: false,
     };
     let Value::Array(mut results) = Dialect::Mcp.results(&[(call, reply)]) else {
         return Err(unwritable());

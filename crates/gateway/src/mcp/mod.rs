@@ -27,6 +27,7 @@ mod alone;
 mod call;
 mod carriage;
 mod changes;
+mod clients;
 mod confirm;
 mod conformance;
 mod context;

@@ -1,8 +1,9 @@
 //! What became of what models wrote, by tool, client and model.
 //!
-//! A model's name is the caller's text, so the number of names is bounded, and what does not look like one is `other`.
+//! The names of a model and of a client are the caller's text, so the number of names is bounded, and what does not look
+//! like one is `other`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use countersign::contract::BindStatus;
@@ -11,7 +12,10 @@ use countersign::observe::Answered;
 /// Maximum number of models with counters of their own.
 const MODELS_MAX: usize = 64;
 
-/// Maximum length of a model's name.
+/// Maximum number of clients with counters of their own.
+const CLIENTS_MAX: usize = 16;
+
+/// Maximum length of a name.
 const NAME_MAX: usize = 64;
 
 /// Label of what is not known.
@@ -27,17 +31,24 @@ type Counts = [u64; 4];
 const OUTCOMES: [&str; 4] = ["exact", "repaired", "refused", "incomplete"];
 
 /// Tool, client and model.
-type Key = (Arc<str>, &'static str, Arc<str>);
+type Key = (Arc<str>, Arc<str>, Arc<str>);
 
 /// One counter: tool, client, model, outcome and number.
 pub(super) type Line = (Key, &'static str, u64);
 
 /// The counters of one model, by client and tool.
-type Counters = BTreeMap<&'static str, BTreeMap<Arc<str>, Counts>>;
+type Counters = BTreeMap<Arc<str>, BTreeMap<Arc<str>, Counts>>;
+
+/// All counters.
+#[derive(Debug, Default)]
+struct All {
+    clients: BTreeSet<Arc<str>>,
+    models: BTreeMap<Arc<str>, Counters>,
+}
 
 /// All counters, by model.
 #[derive(Debug, Default)]
-pub(super) struct Bindings(Mutex<BTreeMap<Arc<str>, Counters>>);
+pub(super) struct Bindings(Mutex<All>);
 
 impl Bindings {
     /// Counts a call that was bound. One whose arguments were never looked at is not counted.
@@ -45,14 +56,30 @@ impl Bindings {
         let (Some(status), Some(entry)) = (answered.binding.status, &answered.tool) else {
             return;
         };
-        let client = answered.writer.client.unwrap_or(UNKNOWN);
+        let client = answered.writer.client.as_deref().map_or(UNKNOWN, known);
         let model = answered.writer.model.as_deref().map_or(UNKNOWN, known);
         self.add(entry.name().as_str(), client, model, status);
     }
 
+    /// Counts a text that ends inside thinking, or inside a call without a name.
+    pub(super) fn count_unfinished(&self, model: Option<&str>) {
+        let model = model.map_or(UNKNOWN, known);
+        self.add(UNKNOWN, UNKNOWN, model, BindStatus::Incomplete);
+    }
+
     /// Counts an outcome. Every call comes here, so nothing is searched and, for a known counter, nothing allocated.
-    fn add(&self, tool: &str, client: &'static str, model: &str, status: BindStatus) {
-        let mut models = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn add(&self, tool: &str, client: &str, model: &str, status: BindStatus) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let All { clients, models } = &mut *all;
+        let client = match clients.get(client) {
+            Some(client) => client.clone(),
+            None => {
+                let is_full = clients.len() >= CLIENTS_MAX;
+                let client: Arc<str> = Arc::from(if is_full { OTHER } else { client });
+                clients.insert(client.clone());
+                client
+            }
+        };
         let is_full = models.len() >= MODELS_MAX && !models.contains_key(model);
         let model = if is_full { OTHER } else { model };
         if !models.contains_key(model) {
@@ -80,12 +107,13 @@ impl Bindings {
     }
 
     pub(super) fn lines(&self) -> Vec<Line> {
-        let models = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let models = &all.models;
         let mut lines = Vec::new();
         for (model, clients) in models.iter() {
             for (client, tools) in clients {
                 for (tool, counts) in tools {
-                    let key = (tool.clone(), *client, model.clone());
+                    let key = (tool.clone(), client.clone(), model.clone());
                     let outcomes = OUTCOMES.into_iter().zip(counts);
                     lines.extend(outcomes.map(|(outcome, count)| (key.clone(), outcome, *count)));
                 }
@@ -116,7 +144,7 @@ mod tests {
         bindings.add("a", UNKNOWN, "m-2", BindStatus::Incomplete);
         let lines = bindings.lines();
         let count = |client: &str, model: &str, outcome: &str| {
-            let fits = |((_, c, m), o, _): &&Line| *c == client && **m == *model && *o == outcome;
+            let fits = |((_, c, m), o, _): &&Line| **c == *client && **m == *model && *o == outcome;
             lines.iter().find(fits).map(|(_, _, count)| *count)
         };
         assert_eq!(count("web", "m-1", "exact"), Some(1));
@@ -134,6 +162,11 @@ mod tests {
             bindings.add("a", "web", &format!("m-{number}"), BindStatus::Exact);
         }
         assert!(bindings.lines().len() <= 4 * (MODELS_MAX + 1));
+        let bindings = Bindings::default();
+        for number in 0..1_000 {
+            bindings.add("a", &format!("c-{number}"), "m", BindStatus::Exact);
+        }
+        assert!(bindings.lines().len() <= 4 * (CLIENTS_MAX + 1));
         assert_eq!(known("gpt-5.1:free"), "gpt-5.1:free");
         assert_eq!(known("a \"b\""), OTHER);
         assert_eq!(known(&"x".repeat(65)), OTHER);

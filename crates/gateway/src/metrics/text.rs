@@ -104,7 +104,7 @@ impl Collector for ToolText {
         for ((tool, client, model), outcome, count) in &self.1 {
             let labels = [
                 ("tool", &**tool),
-                ("client", *client),
+                ("client", &**client),
                 ("model", &**model),
                 ("outcome", *outcome),
             ];

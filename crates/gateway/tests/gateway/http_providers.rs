@@ -42,7 +42,7 @@ async fn a_message_that_comes_again_runs_nothing_twice() {
             json!({"message": message, "envelope": {"idempotency_key": provider}}).to_string();
         let first = post(&world, &path, &body).await;
         assert_eq!(first.status, 200, "{first:?}");
-        let id = if provider == "text" { "call_0" } else { "c_1" };
+        let id = if provider == "text" { "call_" } else { "c_1" };
         assert!(first.body.contains(id), "{first:?}");
         let again = send(
             &world,
@@ -98,6 +98,22 @@ async fn calls_that_are_written_as_text_are_run() {
     let metrics = get(&world, "/metrics").await.body;
     let line = "countersign_bindings_total{tool=\"memory.search\",client=\"unknown\",model=\"qwen-x\",outcome=\"repaired\"} 1";
     assert!(metrics.contains(line), "{metrics}");
+    // B19: thinking without its end is counted.
+    let line = "countersign_bindings_total{tool=\"unknown\",client=\"unknown\",model=\"qwen-x\",outcome=\"incomplete\"} 1";
+    assert!(metrics.contains(line), "{metrics}");
+}
+
+/// B15: a message whose calls its server has not read is not answered with nothing.
+#[tokio::test]
+async fn calls_in_the_text_of_another_dialect_are_pointed_out() {
+    let world = World::start().await;
+    let call = "<tool_call>{\"name\": \"memory_search\", \"arguments\": {\"query\": \"milk\"}}</tool_call>";
+    for (content, is_warned) in [(call, true), ("There is nothing to do.", false)] {
+        let body = json!({"role": "assistant", "content": content}).to_string();
+        let answer = post(&world, "/v1/providers/openai/calls", &body).await;
+        assert_eq!(answer.json(), json!([]));
+        assert_eq!(answer.header("warning").is_some(), is_warned, "{answer:?}");
+    }
 }
 
 /// The complete official form of a provider's answer, not only the message inside it.

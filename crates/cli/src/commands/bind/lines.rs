@@ -207,6 +207,32 @@ mod tests {
         assert_eq!(String::from_utf8(output).unwrap(), expected);
     }
 
+    /// Whoever sends one line and waits gets its answer while the input stays open.
+    #[test]
+    fn each_line_is_answered_before_the_next() {
+        let (input, mut questions) = std::io::pipe().unwrap();
+        let (answers, output) = std::io::pipe().unwrap();
+        std::thread::spawn(move || {
+            let mut output = std::io::BufWriter::new(output);
+            bind_lines(&mut BufReader::new(input), &mut output, &Reading::default())
+        });
+        let (said, heard) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(answers).lines() {
+                said.send(line.unwrap()).unwrap();
+            }
+        });
+        for number in 0..3 {
+            let raw = format!("{{\"n\": {number}}}");
+            let line = json!({"schema": {"type": "object"}, "raw": raw}).to_string();
+            writeln!(questions, "{line}").unwrap();
+            let patience = std::time::Duration::from_secs(30);
+            let answer: Value =
+                serde_json::from_str(&heard.recv_timeout(patience).unwrap()).unwrap();
+            assert_eq!(answer["value"], json!({ "n": number }));
+        }
+    }
+
     #[test]
     fn what_cannot_be_read_is_a_line_that_says_so() {
         let input = concat!(

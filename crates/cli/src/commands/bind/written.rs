@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::str::FromStr;
 
-use countersign::contract::BindStatus;
+use countersign::contract::{BindStatus, Issue, IssueCode};
 use countersign::dialect::ProviderCall;
 use countersign::dialect::written::{self, TextFormat};
 use countersign_args::{Binder, Bound, Reading};
@@ -44,7 +44,16 @@ impl Bind {
         let read = written::read(text, format).map_err(anyhow::Error::new)?;
         let mut exit = Exit::Ok;
         for call in &read.calls {
-            let bound = bound(call, &binder(&call.name)?, reading);
+            // A tool that does not exist says nothing about the other calls.
+            let bound = match binder(&call.name) {
+                Ok(binder) => bound(call, &binder, reading),
+                Err(failure) => {
+                    let message = failure.error.to_string();
+                    let mut issue = Issue::new(IssueCode::NotFound, "", message);
+                    issue.suggestion = failure.hint;
+                    Bound::refused(vec![issue])
+                }
+            };
             if !bound.is_executable() {
                 exit = Exit::Refused;
             }
@@ -70,11 +79,15 @@ impl Bind {
     }
 }
 
-/// Binds one call; what was cut off does not run, whatever it looks like.
+/// Binds one call; what was cut off or has two readings does not run, whatever it looks like.
 fn bound(call: &ProviderCall, binder: &Binder, reading: &Reading) -> Bound {
     let mut bound = binder.bind_with(&call.arguments.text, reading);
     if let Some(refusal) = call.refusal() {
-        bound.status = BindStatus::Incomplete;
+        bound.status = if call.truncated {
+            BindStatus::Incomplete
+        } else {
+            BindStatus::Refused
+        };
         let mut issues = refusal.details.issues;
         issues.append(&mut bound.issues);
         bound.issues = issues;

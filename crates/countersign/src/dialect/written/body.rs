@@ -1,8 +1,9 @@
 //! What stands between the marks of a call.
 
-use super::format::{Body, Row, TextFormat};
+use super::format::{Body, Row, TextFormat, says_more};
+use super::marks::{self, Mark};
 use super::object::{Object, json};
-use super::{DecodeError, Reader, Step};
+use super::{DecodeError, Reader, Step, aside, labelled_result, thinking};
 
 /// Maximum length of what stands between a mark and the arguments: a name, or the header of a message.
 pub(super) const HEAD_MAX: usize = 512;
@@ -34,21 +35,82 @@ impl Reader<'_> {
     }
 
     /// Returns the first byte of a mark that closes a call, and the byte behind it.
-    pub(super) fn closed(&self, row: &Row, from: usize) -> Option<(usize, usize)> {
+    pub(super) fn closed(&mut self, row: &Row, from: usize) -> Option<(usize, usize)> {
         let rest = self.from(from);
         let found = row.close.iter().filter_map(|close| {
             let at = memchr::memmem::find(rest.as_bytes(), close.as_bytes())?;
-            Some((from + at, from + at + close.len()))
+            let behind = if says_more(close) {
+                at
+            } else {
+                at + close.len()
+            };
+            Some((from + at, from + behind))
         });
-        found.min()
+        let found = found.min();
+        self.is_closed |= found.is_some();
+        self.is_loose = true;
+        found
     }
 
     /// Returns the byte behind the closing mark, if it is the next thing here.
-    pub(super) fn behind_close(&self, row: &Row, at: usize) -> usize {
+    pub(super) fn behind_close(&mut self, row: &Row, at: usize) -> usize {
         let white = self.white(at);
         let rest = self.from(white);
-        let close = row.close.iter().find(|close| rest.starts_with(**close));
-        close.map_or(at, |close| white + close.len())
+        let Some(close) = row.close.iter().find(|close| rest.starts_with(**close)) else {
+            return at;
+        };
+        self.is_closed = true;
+        if says_more(close) {
+            white
+        } else {
+            white + close.len()
+        }
+    }
+
+    /// True if nothing of the call stands behind this byte: the text ends there, or a mark follows.
+    pub(super) fn ends_at(&self, row: &Row, at: usize) -> bool {
+        let white = self.white(at);
+        let mut rest = self.from(white);
+        // The end of a code block around the arguments.
+        if matches!(row.body, Body::Separated(_) | Body::React)
+            && let Some(behind) = rest.strip_prefix("```")
+        {
+            rest = behind.trim_start();
+        }
+        rest.is_empty()
+            || row
+                .close
+                .iter()
+                .any(|close| self.from(at).starts_with(close) || rest.starts_with(close))
+            || (rest.starts_with(['<', '[', '`', 'f']) && marks::starts(rest))
+            || (self.between(at, white).contains('\n') && rest.starts_with("Action:"))
+            || (rest.starts_with(['<', '[']) && (thinking(rest).is_some() || aside(rest).is_some()))
+    }
+
+    /// Returns the end of a call that no mark closes: the next mark, or the end of the text.
+    fn next_mark(&mut self, from: usize) -> usize {
+        let mut at = from;
+        while let Some(found) = self.scan.next(at) {
+            let here = self.from(found.start);
+            let ends = match found.mark {
+                Mark::Opens(row) => self.looks_for(row),
+                Mark::Silent | Mark::Ends => true,
+                Mark::Aside => thinking(here).is_some() || aside(here).is_some(),
+            };
+            if ends {
+                return found.start;
+            }
+            at = found.end;
+        }
+        self.text.len()
+    }
+
+    /// Returns the end of what stands in a mark from this byte on, and the byte behind the mark that closes it.
+    pub(super) fn region(&mut self, row: &Row, from: usize) -> (usize, usize) {
+        self.closed(row, from).unwrap_or_else(|| {
+            let end = self.next_mark(from);
+            (end, end)
+        })
     }
 
     pub(super) fn white(&self, at: usize) -> usize {
@@ -94,11 +156,18 @@ impl Reader<'_> {
         Ok(Some(self.text.len()))
     }
 
-    /// Adds a call whose name is known and whose arguments are JSON that starts here.
+    /// Adds a call whose name is known and whose arguments are JSON that starts here. Whatever else stands there is handed
+    /// over with them: it may be a part of the call.
     pub(super) fn named_json(&mut self, row: &Row, name: &str, at: usize) -> Step {
-        if let Some((raw, end)) = json(self.from(at)) {
-            self.add(name, raw)?;
-            return Ok(Some(self.behind_close(row, at + end)));
+        if let Some((raw, length)) = json(self.from(at)) {
+            let end = at + length;
+            if self.ends_at(row, end) {
+                self.add(name, raw)?;
+                return Ok(Some(self.behind_close(row, end)));
+            }
+            let (end, behind) = self.region(row, end);
+            self.add(name, self.between(at, end).trim())?;
+            return Ok(Some(behind));
         }
         let Some((end, behind)) = self.closed(row, at) else {
             return self.cut(name, self.from(at));
@@ -144,6 +213,7 @@ impl Reader<'_> {
         let following = self.from(at).find(next).map(|offset| at + offset);
         match following {
             Some(end) => {
+                self.is_loose = true;
                 self.add(name, self.between(at, end).trim())?;
                 Ok(Some(end))
             }
@@ -310,24 +380,39 @@ impl Reader<'_> {
         let next = self.white(behind + length);
         let next = next + self.from(next).len() - self.from(next).trim_start_matches('*').len();
         let Some(input) = self.from(next).strip_prefix(INPUT) else {
-            let ends = self.from(next).is_empty() || INPUT.starts_with(self.from(next));
+            let rest = self.from(next);
+            // A name alone is prose, unless its writer was cut off.
+            let ends = INPUT.starts_with(rest) && (!rest.is_empty() || self.is_cut);
             return if ends { self.cut(name, "") } else { Ok(None) };
         };
         let at = self.text.len() - input.len();
-        let at = self.fence(self.white(at) + usize::from(input.starts_with("**")) * 2);
-        if json(self.from(at)).is_some() {
-            return self.named_json(row, name, at);
-        }
+        let input = self.white(at) + usize::from(input.starts_with("**")) * 2;
+        let at = self.fence(input);
         let rest = self.from(at);
+        // What a string has in it ends nothing.
+        let inside = json(rest).map_or(0, |(_, length)| length);
+        let behind = rest.get(inside..).unwrap_or_default();
         let ends = [
             "\nObservation:",
             "\nThought:",
             "\nAction:",
             "\nFinal Answer:",
         ];
-        let end = ends.iter().filter_map(|end| rest.find(end)).min();
-        let end = at + end.unwrap_or(rest.len());
-        self.add(name, self.between(at, end).trim())?;
+        let label = ends.iter().filter_map(|end| behind.find(end)).min();
+        self.is_closed |= label.is_some();
+        let behind = behind
+            .get(..label.unwrap_or(behind.len()))
+            .unwrap_or_default();
+        let label = at + inside + labelled_result(behind).unwrap_or(behind.len());
+        let end = label.min(self.next_mark(at + inside));
+        let whole = self.between(at, end).trim();
+        // The end of a code block around the arguments.
+        let is_fenced = at > self.white(input);
+        let raw = whole
+            .strip_suffix("```")
+            .filter(|_| is_fenced)
+            .unwrap_or(whole);
+        self.add(name, raw.trim_end())?;
         Ok(Some(end))
     }
 
@@ -346,19 +431,32 @@ impl Reader<'_> {
         if wants(TextFormat::Json)
             && let Some((raw, length)) = json(inside)
             && inside.get(length..).unwrap_or_default().trim().is_empty()
-            && matches!(self.object(raw, 0)?, Object::Added)
+            && matches!(self.unmarked_object(raw)?, Object::Added)
         {
             self.written.prose.clear();
             return Ok(());
         }
         let is_told = told == Some(TextFormat::Pythonic);
         if wants(TextFormat::Pythonic) && (inside.starts_with('[') || is_told) {
-            self.python_calls(inside)?;
+            let end = self.python_calls(inside)?;
+            if end < inside.len() {
+                // Something stands behind the calls: a text that mentions them, unless all of it should be calls.
+                if is_told {
+                    self.doubt(0);
+                } else {
+                    self.written.calls.clear();
+                }
+            }
             if !self.written.calls.is_empty() || self.written.truncated {
                 self.written.prose.clear();
             }
         }
         Ok(())
+    }
+
+    fn unmarked_object(&mut self, raw: &str) -> Result<Object, DecodeError> {
+        self.is_marked = false;
+        self.object(raw, 0)
     }
 
     fn code(&mut self, row: &Row, behind: usize) -> Step {
@@ -370,14 +468,20 @@ impl Reader<'_> {
             return self.objects(row, at);
         }
         let before = self.written.calls.len();
-        let length = self.python_calls(self.from(at))?;
+        let end = at + self.python_calls(self.from(at))?;
         if self.written.truncated {
             return Ok(Some(self.text.len()));
         }
         if self.written.calls.len() == before {
             return Ok(None);
         }
-        Ok(Some(self.behind_close(row, at + length)))
+        if self.ends_at(row, end) {
+            return Ok(Some(self.behind_close(row, end)));
+        }
+        // Something else stands in the code: the calls may depend on it.
+        self.doubt(before);
+        let (_, behind) = self.region(row, end);
+        Ok(Some(behind))
     }
 }
 

@@ -52,6 +52,8 @@ impl<'t> Reader<'t> {
                     return Ok(None);
                 }
                 self.add(name, self.between(start, start + end))?;
+                self.is_closed = true;
+                self.has_elements = true;
                 Ok(Some(start + end))
             }
             ElementCall::Cut => self.cut(name_of_tag(rest), rest),

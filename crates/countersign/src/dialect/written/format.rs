@@ -274,12 +274,26 @@ pub(super) const SILENT: &[&str] = &[
     "</｜DSML｜function_calls>",
     "<｜tool▁calls▁begin｜>",
     "<｜tool▁calls▁end｜>",
-    "<｜end▁of▁sentence｜>",
     "<|tool_calls_section_begin|>",
     "<|tool_calls_section_end|>",
+    "</tool_call>",
+];
+
+/// Marks with which the model's turn ends: what stands behind one is another's, or invented.
+pub(super) const ENDS: &[&str] = &[
+    "<｜end▁of▁sentence｜>",
     "<|im_end|>",
     "<|eot_id|>",
     "<|eom_id|>",
-    "</tool_call>",
+    "<|return|>",
+    "<|end_of_text|>",
+    "<|endoftext|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<end_of_turn>",
     "</s>",
 ];
+
+/// True for a mark that closes a call and says more than that, so that it is read once more.
+pub(super) fn says_more(close: &str) -> bool {
+    ENDS.contains(&close) || close == "<|start|>"
+}

@@ -16,10 +16,10 @@ impl Reader<'_> {
         let mut at = 0;
         let mut end = 0;
         let mut listed = false;
+        let mut assigned = Vec::new();
         loop {
             let rest = text.get(at..).unwrap_or_default();
-            let white =
-                rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
+            let white = behind_comments(rest);
             at += rest.len() - white.len();
             if !listed && end == 0 && white.starts_with('[') {
                 listed = true;
@@ -35,13 +35,18 @@ impl Reader<'_> {
                 }
                 return Ok(text.len());
             }
+            if let Some(length) = shows(white, &assigned) {
+                at += length;
+                end = at;
+                continue;
+            }
             let Some(start) = start_of_call(white) else {
                 return Ok(end);
             };
             let called = white.get(start..).unwrap_or_default();
             let name_length = called.find('(').unwrap_or_default();
             let name = tool_name(called.get(..name_length).unwrap_or_default().trim());
-            if !is_name(name) {
+            if !is_name(name) || name.starts_with('.') {
                 return Ok(end);
             }
             let Some(length) = end_of_call(called, name_length) else {
@@ -49,8 +54,12 @@ impl Reader<'_> {
                 return Ok(text.len());
             };
             self.add(name, called.get(..length).unwrap_or_default())?;
+            let before = white.get(..start).unwrap_or_default();
+            if let Some((variable, _)) = before.split_once('=') {
+                assigned.push(variable.trim());
+            }
             // The parenthesis of what shows the result.
-            let shown = white.get(..start).unwrap_or_default().contains('(');
+            let shown = before.contains('(');
             let mut behind = at + start + length;
             if shown {
                 let rest = text.get(behind..).unwrap_or_default();
@@ -61,9 +70,43 @@ impl Reader<'_> {
                 behind += rest.len() - rest.trim_start().len() + 1;
             }
             at = behind;
-            end = behind;
+            end = behind + comments(text.get(behind..).unwrap_or_default());
         }
     }
+}
+
+/// Returns a text behind white space, separators and comments.
+fn behind_comments(text: &str) -> &str {
+    let blank = |c: char| c.is_whitespace() || matches!(c, ',' | ';');
+    let mut rest = text.trim_start_matches(blank);
+    while rest.starts_with('#') {
+        let length = memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
+        // A block of code may end in the line.
+        let line = rest.get(..length).unwrap_or_default();
+        let length = line.find("```").unwrap_or(length);
+        rest = rest
+            .get(length..)
+            .unwrap_or_default()
+            .trim_start_matches(blank);
+    }
+    rest
+}
+
+/// Returns the length of the comments at the start of a text; 0 if there are none.
+fn comments(text: &str) -> usize {
+    if text.trim_start().starts_with('#') {
+        text.len() - behind_comments(text).len()
+    } else {
+        0
+    }
+}
+
+/// Returns the length of a statement that only shows what a call has returned: `print(result)`.
+fn shows(text: &str, assigned: &[&str]) -> Option<usize> {
+    let (shown, _) = text.split_once(')')?;
+    let (function, variable) = shown.split_once('(')?;
+    let is_shown = SHOWING.contains(&function.trim()) && assigned.contains(&variable.trim());
+    is_shown.then_some(shown.len() + 1)
 }
 
 /// Returns the place of the call at the start of a text, behind an assignment or a function that shows the result.

@@ -1,6 +1,6 @@
 //! Written calls that still arrive.
 
-use super::{TextFormat, read};
+use super::{TextFormat, read_until};
 use crate::dialect::stream::StreamEvent;
 
 /// Maximum work of a stream, as a multiple of its bytes: how often a byte may be read again while it arrives.
@@ -36,18 +36,15 @@ impl TextStream {
             return events;
         }
         self.work += text.len();
-        let Ok(written) = read(text, self.format) else {
+        // Calls that may still grow are not shown.
+        let Ok((written, settled)) = read_until(text, self.format, false) else {
             return events;
         };
-        // The last call may still grow, unless something stands behind it.
-        let whole = written.calls.iter().filter(|call| !call.truncated).count();
-        let open = usize::from(!written.truncated && !ends_with_mark(text));
-        for call in written
-            .calls
-            .iter()
-            .take(whole.saturating_sub(open))
-            .skip(self.told)
-        {
+        for call in written.calls.iter().take(settled).skip(self.told) {
+            self.told = call.index + 1;
+            if call.truncated || call.ambiguous {
+                continue;
+            }
             let index = call.index;
             events.push(StreamEvent::CallStarted {
                 index,
@@ -59,13 +56,7 @@ impl TextStream {
                 text: call.arguments.text.clone(),
             });
             events.push(StreamEvent::CallFinished { index });
-            self.told = index + 1;
         }
         events
     }
-}
-
-/// True if the text ends with a mark, and not inside a value.
-fn ends_with_mark(text: &str) -> bool {
-    text.trim_end().ends_with('>')
 }

@@ -1,12 +1,13 @@
 //! The dialect of written calls. A message is the text itself as a JSON string, `{"text": …, "format": …, "stop": …}`, or
 //! the message or answer of a server that speaks Chat Completions, whose `content` is read.
 
-use countersign_contract::ReplyEnvelope;
+use countersign_contract::{Digest, ReplyEnvelope};
 use serde_json::{Value, json};
 
-use super::{TextFormat, read};
+use super::{TextFormat, read_stopped};
 use crate::dialect::call::{self, ProviderCall};
 use crate::dialect::error::DecodeError;
+use crate::dialect::openai_chat::only_choice;
 use crate::dialect::raw::Node;
 use crate::dialect::schema::{Form, PropertyNames};
 use crate::dialect::stream::Joiner;
@@ -34,7 +35,7 @@ impl Message {
         }
         let members = node.object()?;
         if let Some(choices) = members.optional("choices") {
-            let Some(choice) = choices.array()?.into_iter().next() else {
+            let Some(choice) = only_choice(&choices)? else {
                 return Ok(Self::default());
             };
             let members = choice.object()?;
@@ -60,7 +61,15 @@ impl Message {
         let text = ["text", "content", "response"]
             .iter()
             .find_map(|name| members.optional(name));
+        if let Some(calls) = members.optional("tool_calls")
+            && !calls.array()?.is_empty()
+        {
+            let what = "the server has read the calls of this message; send it to the dialect openai, or read all of them \
+                        from the text";
+            return Err(calls.unsupported(what));
+        }
         let text = match text {
+            Some(node) if node.is_array() => joined(&node)?,
             Some(node) => node.string()?,
             // A chunk or a message without text.
             None if is_part || members.optional("role").is_some() => String::new(),
@@ -73,6 +82,44 @@ impl Message {
         })
     }
 }
+
+/// Returns the text of a message that comes in parts.
+fn joined(parts: &Node<'_>) -> Result<String, DecodeError> {
+    let mut joined = String::new();
+    for part in parts.array()? {
+        let members = part.object()?;
+        match members.text("type")?.as_deref() {
+            Some("text" | "output_text") | None => {
+                joined.push_str(&members.required("text")?.string()?)
+            }
+            // Its content is no call.
+            Some("thinking" | "reasoning") => {}
+            Some(_) => {
+                return Err(part.unsupported("only parts with text are read; send the text alone"));
+            }
+        }
+    }
+    Ok(joined)
+}
+
+/// Names the calls of a text, whose writers give them no ids: by the text and their place, so that the calls of another
+/// message have other ids.
+pub(in crate::dialect) fn identify(calls: &mut [ProviderCall], text: &str) {
+    if calls.iter().all(|call| call.id.is_some()) {
+        return;
+    }
+    let digest = Digest::of_bytes(text.as_bytes()).to_string();
+    let digest = digest.rsplit(':').next().unwrap_or_default();
+    let short = digest.get(..ID_DIGITS).unwrap_or(digest);
+    for call in calls {
+        let index = call.index;
+        call.id
+            .get_or_insert_with(|| format!("call_{short}_{index}"));
+    }
+}
+
+/// Number of digits of a text's digest in the ids of its calls.
+const ID_DIGITS: usize = 16;
 
 impl Wire for Text {
     fn schema_form(&self, _: &ToolListOptions) -> (Form, PropertyNames) {
@@ -92,11 +139,13 @@ impl Wire for Text {
 
     fn calls(&self, message: &Node<'_>) -> Result<Vec<ProviderCall>, DecodeError> {
         let message = Message::read(message, false)?;
-        let mut written = read(&message.text, message.format)?;
+        let is_cut = message.stop.as_deref().is_some_and(call::is_cut);
+        let mut written = read_stopped(&message.text, message.format, is_cut)?;
         if written.truncated && written.calls.is_empty() {
             return Err(DecodeError::CutOff);
         }
         call::mark_cut(&mut written.calls, message.stop.as_deref());
+        identify(&mut written.calls, &message.text);
         Ok(written.calls)
     }
 
