@@ -80,6 +80,14 @@ impl Language for Below {
         let member = member.to_owned();
         Ok(Box::new(Bound { member, most }))
     }
+
+    fn has(&self, _: &ToolSpec, _: &str) -> bool {
+        true
+    }
+
+    fn currency_beside(&self, _: &ToolSpec, _: &str) -> Option<String> {
+        None
+    }
 }
 
 impl Clause for Bound {

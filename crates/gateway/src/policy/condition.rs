@@ -21,7 +21,7 @@ use std::sync::Arc;
 use countersign::authorize::Facts;
 use countersign::contract::ToolSpec;
 
-pub use eval::Failed;
+pub use eval::{Failed, Steps};
 use tree::{Needs, Node};
 
 /// Maximum length of an expression in bytes.
@@ -35,6 +35,10 @@ pub const NODES_MAX: usize = 256;
 
 /// Maximum number of steps of an evaluation.
 pub const STEPS_MAX: usize = 10_000;
+
+/// Maximum number of steps of all rules that are decided for a call at one stage. A file that is full of conditions which look at
+/// no list stays below it.
+pub const CALL_STEPS_MAX: usize = 300_000;
 
 /// An expression that can be decided for a call.
 ///
@@ -94,9 +98,32 @@ impl Condition {
         check::against(&self.root, tools)
     }
 
+    /// Checks the expression against a tool that has changed since its rule was accepted, or that has arrived since.
+    ///
+    /// A tool that was there `before` has to declare what it declared then: `has(…)` would be false for every call of it, and
+    /// the rule would be open. For a new tool, one of the tools that the rule matches has to declare each member.
+    pub fn check_later(
+        &self,
+        tool: &ToolSpec,
+        before: Option<&ToolSpec>,
+        matched: &[&ToolSpec],
+    ) -> Result<(), Wrong> {
+        check::later(&self.root, tool, before, matched)
+    }
+
     /// Decides the condition for a call.
     pub fn holds(&self, facts: &Facts<'_>) -> Result<bool, Failed> {
-        eval::holds(&self.root, facts)
+        self.holds_within(facts, &Steps::default())
+    }
+
+    /// Decides the condition for a call, as one of several that may take so many steps together.
+    pub fn holds_within(&self, facts: &Facts<'_>, together: &Steps) -> Result<bool, Failed> {
+        eval::holds(&self.root, facts, together, true)
+    }
+
+    /// Decides the condition for a call whose scopes are not known.
+    pub fn holds_without_scopes(&self, facts: &Facts<'_>) -> Result<bool, Failed> {
+        eval::holds(&self.root, facts, &Steps::default(), false)
     }
 
     /// Returns the expression as it is written.
@@ -118,6 +145,11 @@ impl Condition {
 /// Checks a JSON pointer against the arguments that a tool declares. What the declaration leaves open is not a mistake.
 pub(super) fn check_pointer(tool: &ToolSpec, pointer: &str) -> Result<(), String> {
     check::pointer(tool, pointer)
+}
+
+/// The currency that a tool declares beside an amount, as JSON pointers.
+pub(super) fn currency_beside(tool: &ToolSpec, amount: &str) -> Option<String> {
+    check::currency_beside(tool, amount)
 }
 
 impl PartialEq for Condition {

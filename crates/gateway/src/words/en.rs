@@ -16,6 +16,7 @@ countersign::contract::messages! {
         AgentEffect { effects } => "the policy lets this agent call only tools with the effect {effects}",
         WritesNeedUser => "this tool changes something: use a credential that names a user",
         RuleDenies { rule } => "the rule {rule} of the policy denies this call: other arguments, another time or another caller may be allowed",
+        RuleMisfit { rule } => "{rule} in the policy does not fit this tool, which has changed, so its calls are refused until the operator corrects the policy",
         RuleFailed { rule } => "the rule {rule} of the policy cannot be decided for this call, so the call is refused",
 
         // Calls that do not reach the executor, or do not return from it.
@@ -65,6 +66,8 @@ countersign::contract::messages! {
         InLine { line, column } => "line {line}, column {column}: ",
         PolicyRejected { place, message, revision } => "the policy file was rejected: {place}{message}; {revision} stays in force",
         CorrectPolicy => "correct the file; `countersign serve --policy FILE --check` checks it",
+        PolicyMisfit { misfits } => "the policy does not fit tools that have changed, and their calls are refused: {misfits}",
+        CorrectMisfit => "correct the policy for the tool as it is now; `countersign tools NAME` shows its arguments, and `countersign policy check` checks the policy",
         ConfigRejected { place, key, message } => "the configuration was rejected: {place}: {key}: {message}; the earlier one stays in force",
         CorrectConfig { file } => "correct it; `countersign lint {file}` checks it",
         SigningLate { records, seconds } => "{records} records wait for a signature, and the newest checkpoint is {seconds} seconds old",

@@ -15,6 +15,7 @@ countersign::contract::translation! {
         AgentEffect { effects } => "策略只允许该智能体调用效果为 {effects} 的工具",
         WritesNeedUser => "此工具会更改数据，请使用指明用户的凭证",
         RuleDenies { rule } => "策略规则 {rule} 拒绝了此次调用：换用其他参数、时间或调用方可能会被允许",
+        RuleMisfit { rule } => "此工具已更改，策略中的 {rule} 与其不再相符；在运维人员更正策略之前，对它的调用一律拒绝",
         RuleFailed { rule } => "策略规则 {rule} 无法对此次调用作出判断，因此调用被拒绝",
 
         // Calls that do not reach the executor, or do not return from it.
@@ -64,6 +65,8 @@ countersign::contract::translation! {
         InLine { line, column } => "第 {line} 行第 {column} 列：",
         PolicyRejected { place, message, revision } => "策略文件未被接受：{place}{message}；{revision} 继续生效",
         CorrectPolicy => "请更正文件；`countersign serve --policy FILE --check` 可以检查",
+        PolicyMisfit { misfits } => "策略与已更改的工具不相符，对这些工具的调用被拒绝：{misfits}",
+        CorrectMisfit => "请按工具的现状更正策略；`countersign tools NAME` 显示其参数，`countersign policy check` 检查策略",
         ConfigRejected { place, key, message } => "配置未被接受：{place}：{key}：{message}；此前的配置继续生效",
         CorrectConfig { file } => "请更正；`countersign lint {file}` 可以检查",
         SigningLate { records, seconds } => "有 {records} 条记录等待签名，最新的检查点已有 {seconds} 秒",

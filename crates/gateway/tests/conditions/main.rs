@@ -6,8 +6,10 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod actors;
 mod again;
 mod calls;
+mod changed;
 mod counted;
 mod expressions;
 mod hostile;
