@@ -137,7 +137,11 @@ fn what_cannot_be_tried_is_said() {
 /// Runs the command on a folder with a shop.
 fn run(folder: &TempDir, args: &[&str]) -> Output {
     let _watchdog = Watchdog::start();
-    std::fs::write(folder.path().join("countersign.toml"), "[shop]\nenabled = true\n").unwrap();
+    std::fs::write(
+        folder.path().join("countersign.toml"),
+        "[shop]\nenabled = true\n",
+    )
+    .unwrap();
     Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(args)
         .current_dir(folder.path())
@@ -155,9 +159,19 @@ fn the_newest_backup_is_restored() {
     let folder = tempfile::tempdir().unwrap();
     let backups = folder.path().join("backups");
     std::fs::create_dir(&backups).unwrap();
-    let add = ["call", "notes.add", "--user", "ann", "--args", "{text: milk}"];
+    let add = [
+        "call",
+        "notes.add",
+        "--user",
+        "ann",
+        "--args",
+        "{text: milk}",
+    ];
     assert_eq!(run(&folder, &add).status.code(), Some(0));
-    for args in [&["store", "backup", "backups/a.db"][..], &["store", "backup", "backups/b.db", "--with-keys"]] {
+    for args in [
+        &["store", "backup", "backups/a.db"][..],
+        &["store", "backup", "backups/b.db", "--with-keys"],
+    ] {
         let made = run(&folder, args);
         assert_eq!(made.status.code(), Some(0), "{made:?}");
     }
@@ -166,7 +180,9 @@ fn the_newest_backup_is_restored() {
         let output = run(&folder, &["drill", "--json", "--backup", backup]);
         let outcomes = outcomes(&output, code);
         assert_eq!(outcomes.len(), 16);
-        let found = outcomes.into_iter().find(|(guarantee, _)| guarantee == newest);
+        let found = outcomes
+            .into_iter()
+            .find(|(guarantee, _)| guarantee == newest);
         found.unwrap().1
     };
     let before = std::fs::read(backups.join("b.db")).unwrap();

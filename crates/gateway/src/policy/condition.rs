@@ -9,6 +9,7 @@
 //! A condition that cannot be decided is an error, never `false`.
 
 mod check;
+mod doubt;
 mod eval;
 mod functions;
 mod literals;
@@ -22,7 +23,7 @@ use countersign::authorize::Facts;
 use countersign::contract::ToolSpec;
 
 pub use eval::{Failed, Steps};
-use tree::{Needs, Node};
+use tree::{Needs, Node, Root};
 
 /// Maximum length of an expression in bytes.
 pub const BYTES_MAX: usize = 2048;
@@ -124,6 +125,47 @@ impl Condition {
     /// Decides the condition for a call whose scopes are not known.
     pub fn holds_without_scopes(&self, facts: &Facts<'_>) -> Result<bool, Failed> {
         eval::holds(&self.root, facts, &Steps::default(), false)
+    }
+
+    /// Returns the place of the part for which the condition holds for no call of these tools; `None` if it may hold. The names of
+    /// the upstreams are those that there are; `None` if they are not known.
+    pub(super) fn never_holds(
+        &self,
+        tools: &[&ToolSpec],
+        upstreams: Option<&[&str]>,
+    ) -> Option<usize> {
+        let mut places = tools
+            .iter()
+            .map(|tool| doubt::never(&self.root, tool, upstreams));
+        let first = places.next()??;
+        places.all(|place| place.is_some()).then_some(first)
+    }
+
+    /// Returns a currency that the condition names beside the order of a plain number, with its place, if none of the others says
+    /// anything about calls in another one.
+    pub(super) fn one_currency<'c>(
+        &'c self,
+        mut others: impl Iterator<Item = &'c Self>,
+    ) -> Option<(&'c str, usize)> {
+        let found = doubt::one_currency(&self.root)?;
+        let is_covered = others.any(|other| doubt::looks_at_others(&other.root, found.path));
+        (!is_covered).then_some((found.code, found.at))
+    }
+
+    /// True if it looks at nothing but the tool and the type of the caller, or, if that is known, at the actor.
+    pub(super) fn looks_at_kind_only(&self, knows_actor: bool) -> bool {
+        let mut is_only = true;
+        self.root.walk(&mut |node| {
+            if let Some(path) = node.path() {
+                let member = path.members.first().map(String::as_str);
+                is_only &= match (&path.root, member) {
+                    (Root::Tool, _) | (Root::Principal, Some("type")) => true,
+                    (Root::Principal, Some("actor")) => knows_actor,
+                    _ => false,
+                };
+            }
+        });
+        is_only
     }
 
     /// Returns the expression as it is written.

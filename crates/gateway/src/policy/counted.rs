@@ -203,6 +203,11 @@ impl CountedConditions {
 }
 
 impl CountedConditions {
+    /// All conditions, in the order of the file.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &CountedCondition> {
+        self.conditions.iter()
+    }
+
     /// The limits and budgets that a tool does not fit any more. They stay in force also where the rest is only observed.
     pub(super) fn misfits(&self, changed: Changed<'_>) -> Vec<Misfit> {
         let Changed { tool, before, .. } = changed;

@@ -90,6 +90,8 @@ countersign::contract::messages! {
         ToolsForNobody { tools } => "no caller can call tools that no [[tools]] entry matches: {tools}",
         OnlyObserved => "the whole policy is only observed, so everybody who is let in may call every tool: remove mode = \"observe\" to enforce it",
         ToolsAlwaysDenied { tools } => "nobody can call what a rule without a condition denies: {tools}",
+        NeverHolds { entry, line, column } => "line {line}, column {column}: the condition of {entry} never holds: it compares with a value that no call has",
+        OtherCurrencies { entry, currency, line, column } => "line {line}, column {column}: {entry} looks at amounts in {currency} only, and lets every other currency through: compare money(…) with money('…', '{currency}'), or add an entry for other currencies",
         EveryAgentDenied => "no agent may call any tool: look at [[agents]] and [defaults] unlisted_agents",
         AgentForNothing { agent } => "the agent {agent:?} may call nothing: look at every [[agents]] entry that matches it",
         RuleWithoutTool { rule } => "the [[tools]] entry {rule:?} matches no tool",

@@ -89,6 +89,8 @@ countersign::contract::translation! {
         ToolsForNobody { tools } => "没有 [[tools]] 条目匹配、因而无人能调用的工具：{tools}",
         OnlyObserved => "整个策略仅供观察，因此获准进入者可以调用所有工具：请去掉 mode = \"observe\" 使其生效",
         ToolsAlwaysDenied { tools } => "被无条件规则拒绝、因而无人能调用的工具：{tools}",
+        NeverHolds { entry, line, column } => "第 {line} 行第 {column} 列：{entry} 的条件永远不会成立：它与任何调用都不会有的值作比较",
+        OtherCurrencies { entry, currency, line, column } => "第 {line} 行第 {column} 列：{entry} 只看 {currency} 的金额，其他货币一律放行：请用 money(…) 与 money('…', '{currency}') 比较，或为其他货币添加条目",
         EveryAgentDenied => "没有智能体可以调用任何工具：请检查 [[agents]] 和 [defaults] unlisted_agents",
         AgentForNothing { agent } => "智能体 {agent:?} 不能调用任何工具：请检查与其匹配的每个 [[agents]] 条目",
         RuleWithoutTool { rule } => "[[tools]] 条目 {rule:?} 不匹配任何工具",

@@ -36,7 +36,7 @@ async fn as_a_person(world: &World, quantity: i64) -> Value {
         .await
 }
 
-const AGENTS: &str = "principal.type == 'agent' && args.quantity > 2";
+const AGENTS: &str = "principal.type == 'agent' && has(args.quantity) && args.quantity > 2";
 
 /// A3: another name in the envelope evades no rule.
 #[tokio::test]

@@ -11,6 +11,8 @@ mod again;
 mod calls;
 mod changed;
 mod counted;
+mod doubts;
+mod explained;
 mod expressions;
 mod hostile;
 mod world;

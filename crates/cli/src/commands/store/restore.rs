@@ -132,7 +132,9 @@ impl Restore {
 pub(crate) fn into_empty(file: &Path, options: &PlaceOptions) -> Result<u64, Failure> {
     let (data, store) = options.names()?;
     let StoreName::Sqlite(path) = &store else {
-        return Err(Failure::new("a backup file can only be restored into a SQLite store"));
+        return Err(Failure::new(
+            "a backup file can only be restored into a SQLite store",
+        ));
     };
     Ok(file::restore(data, path, file, options, true)?.records)
 }
