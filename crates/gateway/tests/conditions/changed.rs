@@ -76,7 +76,7 @@ async fn a_rule_that_a_changed_tool_no_longer_fits_refuses_its_calls() {
         })
         .collect();
     let missing = "shop.order has no args.quantity: there is no \"quantity\", but currency, items, note, pieces, price, rush, total";
-    assert_eq!(told, [("large", "shop.order", 5, 9, missing)]);
+    assert_eq!(told, [("large", "shop.order", 5, 13, missing)]);
     let listed = world.executor.list(&Principal::user("ann")).await.unwrap();
     let listed: Vec<&str> = listed.iter().map(|entry| entry.name().as_str()).collect();
     assert_eq!(listed, ["shop.find"]);

@@ -23,7 +23,7 @@ fn send() -> ToolSpec {
 /// The warnings about a rule for a tool.
 fn warned(tool: &str, when: &str) -> String {
     let text = format!(
-        "defaults = {{ unlisted = \"allow\" }}\n[[rules]]\nname = \"r\"\nmatch = \"{tool}\"\nwhen = \"{when}\"\nthen = \"deny\"\n"
+        "defaults = {{ unlisted = \"allow\" }}\n[[rules]]\nname = \"r\"\nmatch = \"{tool}\"\nwhen = \"{when}\"\nthen = \"confirm\"\n"
     );
     warnings(&text)
 }
@@ -114,8 +114,21 @@ fn an_upstream_that_there_is_not_is_told() {
 /// A3: a plain number beside one currency lets every other one through: told, unless another entry looks at those.
 #[test]
 fn other_currencies_that_pass_are_told() {
-    @"line 5, column 46: [[rules]] r looks at amounts in EUR only, and lets every other currency through: compare money(…) with money('…', 'EUR'), or add an entry for other currencies"
-    assert_snapshot!(warned("shop.order", "args.total.currency == 'EUR' && (true && decimal(args.price) >= 5)"), @"");
+    let told = |column: usize| {
+        format!(
+            "line 5, column {column}: [[rules]] r looks at amounts in EUR only, and lets every other currency through: \
+             compare money(…) with money('…', 'EUR'), or add an entry for other currencies"
+        )
+    };
+    for (when, column) in [
+        ("args.quantity > 100 && args.currency == 'EUR'", 46),
+        (
+            "args.total.currency == 'EUR' && (true && decimal(args.price) >= 5)",
+            29,
+        ),
+    ] {
+        assert_eq!(warned("shop.order", when), told(column), "{when}");
+    }
     for fine in [
         "args.currency == 'EUR'",
         "money(args.total) > money('100', 'EUR') && args.currency == 'EUR'",

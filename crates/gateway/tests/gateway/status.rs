@@ -463,7 +463,7 @@ async fn attention_lists_a_policy_that_does_not_fit_a_changed_tool() {
     let schema = json!({"type": "object", "properties": {"note": {"type": "string"}}, "additionalProperties": false});
     let changed = entry.spec().clone().input(Input::Schema(schema));
     catalog.replace(Arc::new(Redeclared(changed))).unwrap();
-    assert_snapshot!(attention(&auditor).await, @"");
+    assert_snapshot!(attention(&auditor).await, @r#""policy_misfit": "the policy does not fit tools that have changed, and their calls are refused: long (line 36): notes.add has no args.text: there is no \"text\", but note; [[budgets]] mine (line 23): notes.add has no /text: there is no \"text\", but note; [[budgets]] ours (line 32): notes.add has no /text: there is no \"text\", but note" ("/policy")"#);
     assert_eq!(attention(&ann).await, "", "it is the operator's");
     let body = json!({"arguments": {"note": "milk"}});
     let (status, _, reply) = place
