@@ -85,6 +85,20 @@ countersign::contract::messages! {
         FullAgain { at } => "it is full again at {at}",
         RaiseBudget => "the operator has to raise it in the policy",
 
+        // What needs a person.
+        LogNotValid { size } => "the log of {size} records is not valid",
+        VerifyNames => "`countersign verify --all` names what is wrong",
+        ToolsChanged { upstream } => "tools of the upstream {upstream} are not as they were approved",
+        ApproveTools { upstream } => "`countersign upstreams diff {upstream}`, then `countersign upstreams approve {upstream}`",
+        UpstreamAway { upstream } => "the upstream {upstream} does not answer, so calls of its tools fail",
+        ListUpstreams => "`countersign upstreams list` shows the error; start the upstream or correct its address",
+        DeliveriesGivenUp { target, count } => "notifications to {target} were given up: {count}",
+        RetryTarget { target } => "`countersign notify test {target}`, then `countersign notify retry {target}`",
+        EffectInDoubt { tool } => "the effect of a call of {tool} may or may not have happened",
+        ResolveClaim { user, tool, key } => "look in the service, then `countersign claims resolve {user} {tool} {key} --happened JSON|--did-not-happen --reason TEXT`",
+        WaitsForApproval { name } => "{name} waits for an approval",
+        AnswerQuestion { id } => "`countersign approvals approve {id}` or `countersign approvals deny {id}`",
+
         // Probable mistakes in a policy.
         EveryToolDenied => "the policy denies every tool to every caller: add [[tools]] entries, or [defaults] unlisted = \"allow\"",
         ToolsForNobody { tools } => "no caller can call tools that no [[tools]] entry matches: {tools}",

@@ -84,6 +84,20 @@ countersign::contract::translation! {
         FullAgain { at } => "将于 {at} 恢复",
         RaiseBudget => "须由运维人员在策略中提高",
 
+        // 需要人处理的事项。
+        LogNotValid { size } => "共 {size} 条记录的日志未通过验证",
+        VerifyNames => "`countersign verify --all` 会指出问题所在",
+        ToolsChanged { upstream } => "上游 {upstream} 的工具与获批时不同",
+        ApproveTools { upstream } => "先运行 `countersign upstreams diff {upstream}`，再运行 `countersign upstreams approve {upstream}`",
+        UpstreamAway { upstream } => "上游 {upstream} 没有应答，对其工具的调用会失败",
+        ListUpstreams => "`countersign upstreams list` 显示错误；请启动该上游或更正其地址",
+        DeliveriesGivenUp { target, count } => "发往 {target} 的通知已放弃：{count} 条",
+        RetryTarget { target } => "先运行 `countersign notify test {target}`，再运行 `countersign notify retry {target}`",
+        EffectInDoubt { tool } => "对 {tool} 的一次调用是否已经生效尚不确定",
+        ResolveClaim { user, tool, key } => "请在服务中查看，然后运行 `countersign claims resolve {user} {tool} {key} --happened JSON|--did-not-happen --reason TEXT`",
+        WaitsForApproval { name } => "{name} 正在等待批准",
+        AnswerQuestion { id } => "`countersign approvals approve {id}` 或 `countersign approvals deny {id}`",
+
         // Probable mistakes in a policy.
         EveryToolDenied => "策略对所有人拒绝所有工具：请添加 [[tools]] 条目，或设置 [defaults] unlisted = \"allow\"",
         ToolsForNobody { tools } => "没有 [[tools]] 条目匹配、因而无人能调用的工具：{tools}",
