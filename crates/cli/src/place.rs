@@ -142,6 +142,9 @@ impl Place {
             Some(former) => vault.also_reading(former),
             None => vault,
         };
+        runtime
+            .block_on(vault.authenticate_records())
+            .map_err(store_failed)?;
         let file = match store {
             StoreName::Sqlite(path) => Some(path.canonicalize()?),
             StoreName::Memory | StoreName::Postgres(_) => None,

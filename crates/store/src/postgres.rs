@@ -50,6 +50,8 @@ use guard::Guard;
 use keyring::LostKeys;
 use log::sequence::Edge;
 
+use crate::leaves::Leaves;
+
 pub use dump::Dump;
 pub use failure::{Failure, OpenError};
 pub use guard::Unfit;
@@ -67,6 +69,7 @@ struct Inner {
     guard: Guard,
     lanes: Lanes,
     lost_keys: LostKeys,
+    leaves: Leaves,
     appender: Appender,
     /// The right edge of the tree as this process left it; one integration at a time.
     edge: Mutex<Option<Edge>>,
@@ -95,7 +98,8 @@ impl PostgresStore {
         schema::migrate(&mut client, options.binding.as_ref()).await?;
         drop(client);
         let lost_keys = LostKeys::default();
-        let lanes = Lanes::start(&pool, &options, &lost_keys, &guard);
+        let leaves = Leaves::default();
+        let lanes = Lanes::start(&pool, &options, &lost_keys, &guard, &leaves);
         let appender = Appender::start(lanes.clone(), &options);
         let name = format!("{:016x}", RandomState::new().hash_one("claiming"));
         Ok(Self {
@@ -105,6 +109,7 @@ impl PostgresStore {
                 guard,
                 lanes,
                 lost_keys,
+                leaves,
                 appender,
                 edge: Mutex::new(None),
                 name,

@@ -18,7 +18,9 @@ use countersign::ledger::{
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
+use countersign_evidence::seal::LeafKey;
 use countersign_evidence::tile::TileId;
+use countersign_evidence::tree::Hash;
 use jiff::Timestamp;
 
 /// Kind of operation on a store.
@@ -461,6 +463,18 @@ impl Log for FaultyStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Integration, Error>> {
         guarded!(self, Other, integrate(sequencing, limit))
+    }
+
+    fn authenticate(&self, key: LeafKey) -> BoxFuture<'_, Result<usize, Error>> {
+        guarded!(self, Other, authenticate(key))
+    }
+
+    fn authenticated_leaves(
+        &self,
+        from: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Hash>, Error>> {
+        guarded!(self, Other, authenticated_leaves(from, limit))
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Head, Error>> {

@@ -36,12 +36,14 @@ use super::failure::Failure;
 use super::guard::Guard;
 use super::keyring::LostKeys;
 use super::options::PostgresOptions;
+use crate::leaves::{Code, Leaves};
 use lane::Lane;
 
 /// Handle to the lanes, for parts of the store that commit.
 #[derive(Clone)]
 pub(super) struct Lanes {
     queue: mpsc::Sender<Job>,
+    leaves: Leaves,
 }
 
 /// One call's commit, queued or running.
@@ -56,9 +58,19 @@ struct Job {
     is_of_user: bool,
     /// The record in the place of the entry's if the commit is fenced.
     if_fenced: Option<FencedRecord>,
+    /// Key of the records' codes.
+    leaves: Leaves,
     /// Number of retries because a row vanished between two statements.
     tries: u32,
     answer: oneshot::Sender<Result<CommitAnswer, Failure>>,
+}
+
+impl Job {
+    /// Returns the code of its record.
+    fn code(&self) -> Code {
+        let entry = &self.entry;
+        self.leaves.code_of_leaf(entry.id.as_str(), &entry.leaf)
+    }
 }
 
 impl Lanes {
@@ -67,6 +79,7 @@ impl Lanes {
         options: &PostgresOptions,
         lost_keys: &LostKeys,
         guard: &Guard,
+        leaves: &Leaves,
     ) -> Self {
         let (queue, jobs) = mpsc::channel(options.queue_max);
         let jobs = Arc::new(Mutex::new(jobs));
@@ -76,7 +89,8 @@ impl Lanes {
             let lane = Lane::new(guarded, jobs, options.clone(), lost_keys.clone());
             tokio::spawn(lane.run());
         }
-        Self { queue }
+        let leaves = leaves.clone();
+        Self { queue, leaves }
     }
 
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitAnswer, Failure> {
@@ -93,6 +107,7 @@ impl Lanes {
             spend: commit.spend,
             entry,
             if_fenced,
+            leaves: self.leaves.clone(),
             tries: 0,
             answer,
         };
@@ -114,6 +129,7 @@ impl Lanes {
             spend: None,
             entry,
             if_fenced: None,
+            leaves: self.leaves.clone(),
             is_of_user: false,
             tries: 0,
             answer,

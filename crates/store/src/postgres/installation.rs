@@ -90,7 +90,7 @@ impl PostgresStore {
                 transaction.execute(&delete, &[&forgotten]).await?;
             }
         }
-        keep(&transaction, entry).await?;
+        keep(&transaction, entry, &self.inner.leaves).await?;
         transaction.commit().await?;
         Ok(true)
     }

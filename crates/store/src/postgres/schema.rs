@@ -72,6 +72,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "notice",
         sql: include_str!("../../migrations/postgres/0011_notice.sql"),
     },
+    Migration {
+        number: 12,
+        name: "leaf_code",
+        sql: include_str!("../../migrations/postgres/0012_leaf_code.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep the store's promises.

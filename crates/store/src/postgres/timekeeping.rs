@@ -58,7 +58,7 @@ impl PostgresStore {
         } = locked(&transaction).await?;
         let has_jumped = passage.jump().is_some();
         if has_jumped != is_told {
-            keep(&transaction, &told(&passage)).await?;
+            keep(&transaction, &told(&passage), &self.inner.leaves).await?;
         }
         if is_new || has_jumped != is_told || passage.moves_mark() {
             let moved = if has_jumped {
@@ -79,7 +79,7 @@ impl PostgresStore {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
         let passage = locked(&transaction).await?.passage;
-        keep(&transaction, &told(&passage)).await?;
+        keep(&transaction, &told(&passage), &self.inner.leaves).await?;
         set_mark(&transaction, passage.clock, false).await?;
         transaction.commit().await?;
         Ok(passage)
@@ -102,7 +102,7 @@ impl PostgresStore {
         if disposed.is_empty() {
             transaction.rollback().await?;
         } else {
-            keep(&transaction, &told(&disposed)).await?;
+            keep(&transaction, &told(&disposed), &self.inner.leaves).await?;
             transaction.commit().await?;
         }
         Ok(Disposal::Done(disposed))
@@ -113,7 +113,7 @@ impl PostgresStore {
         let transaction = client.transaction().await?;
         let forgotten = claims::forget(&transaction, which).await?;
         if forgotten > 0 {
-            keep(&transaction, &told(&forgotten)).await?;
+            keep(&transaction, &told(&forgotten), &self.inner.leaves).await?;
         }
         transaction.commit().await?;
         Ok(forgotten)

@@ -1,6 +1,7 @@
 //! The log. A record gets its place in the tree with its commit, because there is one writer; the tree
 //! itself grows later, in batches.
 
+mod codes;
 pub(super) mod entry;
 mod erase;
 mod integrate;
@@ -13,7 +14,9 @@ use countersign::ledger::{
 };
 use countersign::scribe::Draft;
 use countersign_contract::SnapshotId;
+use countersign_evidence::seal::LeafKey;
 use countersign_evidence::tile::TileId;
+use countersign_evidence::tree::Hash;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::SqliteStore;
@@ -69,6 +72,29 @@ impl Log for SqliteStore {
                 .run(move |session| integrate::integrate(session, limit).map(Done::Kept));
             Ok(integrated.await?)
         })
+    }
+
+    fn authenticate(&self, key: LeafKey) -> BoxFuture<'_, Result<usize, Error>> {
+        self.leaves.set(key);
+        Box::pin(async move {
+            let read = self.readers.point(codes::are_complete)?;
+            if read {
+                return Ok(0);
+            }
+            let completed = self.writer.run(move |session| {
+                codes::complete(session.connection, session.leaves).map(Done::Kept)
+            });
+            Ok(completed.await?)
+        })
+    }
+
+    fn authenticated_leaves(
+        &self,
+        from: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Hash>, Error>> {
+        let leaves = self.leaves.clone();
+        self.list(move |connection| codes::checked(connection, &leaves, from, limit))
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Head, Error>> {

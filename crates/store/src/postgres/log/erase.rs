@@ -5,6 +5,7 @@ use countersign_contract::SnapshotId;
 use deadpool_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 
+use crate::leaves::Leaves;
 use crate::postgres::connect::within;
 use crate::postgres::dump::placed;
 use crate::postgres::failure::{Failure, Meaning};
@@ -50,7 +51,7 @@ impl PostgresStore {
                 &[&hold.user_id, &record(hold), &hold.reason],
             )
             .await?;
-        keep(&transaction, entry).await?;
+        keep(&transaction, entry, &self.inner.leaves).await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -66,7 +67,7 @@ impl PostgresStore {
             )
             .await?;
         if lifted > 0 {
-            keep(&transaction, entry).await?;
+            keep(&transaction, entry, &self.inner.leaves).await?;
         }
         transaction.commit().await?;
         Ok(lifted > 0)
@@ -132,7 +133,7 @@ impl PostgresStore {
         // The records stay, because the tree covers them, but no longer name the user.
         delete("UPDATE record SET user_id = '' WHERE user_id = $1").await?;
         delete("UPDATE outbox SET user_id = '' WHERE user_id = $1").await?;
-        keep(&transaction, entry).await?;
+        keep(&transaction, entry, &self.inner.leaves).await?;
         transaction.commit().await?;
         Ok(Ok(Erased {
             keys,
@@ -152,6 +153,7 @@ fn record(hold: &Hold) -> &str {
 pub(in crate::postgres) async fn keep(
     transaction: &Transaction<'_>,
     entry: &Entry,
+    leaves: &Leaves,
 ) -> Result<(), Failure> {
     if let Some(key) = entry.sealed_under.filter(|_| !entry.user_id.is_empty()) {
         let share = "SELECT 1 FROM user_key WHERE user_id = $1 AND (id IS NULL OR id = $2) \
@@ -163,13 +165,17 @@ pub(in crate::postgres) async fn keep(
                 payload: None,
                 ..entry.clone()
             };
-            return keep_as_it_is(transaction, &unnamed).await;
+            return keep_as_it_is(transaction, &unnamed, leaves).await;
         }
     }
-    keep_as_it_is(transaction, entry).await
+    keep_as_it_is(transaction, entry, leaves).await
 }
 
-async fn keep_as_it_is(transaction: &Transaction<'_>, entry: &Entry) -> Result<(), Failure> {
+async fn keep_as_it_is(
+    transaction: &Transaction<'_>,
+    entry: &Entry,
+    leaves: &Leaves,
+) -> Result<(), Failure> {
     let known = "SELECT 1 FROM record WHERE id = $1";
     if transaction
         .query_opt(known, &[&entry.id.as_str()])
@@ -178,7 +184,8 @@ async fn keep_as_it_is(transaction: &Transaction<'_>, entry: &Entry) -> Result<(
     {
         return Ok(());
     }
-    let records: Records<'_> = std::iter::once(entry).collect();
+    let code = leaves.code_of_leaf(entry.id.as_str(), &entry.leaf);
+    let records: Records<'_> = std::iter::once((entry, code)).collect();
     let new = transaction
         .query(
             INSERT_RECORDS,
@@ -191,6 +198,7 @@ async fn keep_as_it_is(transaction: &Transaction<'_>, entry: &Entry) -> Result<(
                 &records.tools,
                 &records.codes,
                 &records.leaves,
+                &records.codes_of_leaves,
             ],
         )
         .await?;
