@@ -5,11 +5,11 @@ use std::sync::Arc;
 use countersign::BoxFuture;
 use countersign::contract::{Digest, RequestId};
 use countersign::ledger::{
-    Claims as _, Corpus, KeyDigest, Log as _, LogQuery, TextChunk, TextQuery, Texts as _,
+    Claims as _, Corpus, KeyDigest, Log as _, LogQuery, Store, TextChunk, TextQuery, Texts as _,
 };
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_testkit::ledger::build::bound_to;
-use countersign_testkit::ledger::{Fixture, Fresh, lockstep};
+use countersign_testkit::ledger::{Fixture, Fresh, forged, lockstep};
 use countersign_testkit::ledger_contract;
 use countersign_testkit::patience::until;
 use countersign_testkit::postgres::shared_postgres;
@@ -140,4 +140,60 @@ async fn whole_reads(client: &tokio_postgres::Client) -> Vec<(String, i64)> {
          WHERE relname IN ('claim', 'record') ORDER BY relname";
     let whole = client.query(whole, &[]).await.expect("counts");
     whole.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// A16, A17: a record that waits for the tree is added, and signed, only as this installation has written it: without
+/// the keys nobody adds one or changes one, also if the tree was grown by hand.
+#[tokio::test]
+async fn a_record_that_another_program_wrote_is_not_signed() {
+    const FORGE: &str = "INSERT INTO record (user_id, id, kind, at_ns, fenced, leaf) \
+         VALUES ('', 'ev_forged', 'call', 0, false, '{}'); \
+         INSERT INTO outbox (user_id, id) VALUES ('', 'ev_forged')";
+    const CHANGE: &str = "UPDATE record SET leaf = '{}' WHERE id = 'ev_2'";
+    for (attack, named) in [(FORGE, "ev_forged"), (CHANGE, "ev_2")] {
+        for is_grown in [false, true] {
+            let url = shared_postgres().fresh_database();
+            let open = async || -> Arc<dyn Store> {
+                let options = PostgresOptions::new(url.clone())
+                    .connections_max(4)
+                    .lanes(1);
+                Arc::new(PostgresStore::open(options).await.expect("a database"))
+            };
+            let store = open().await;
+            assert_eq!(forged::authenticate(&*store).await, 0);
+            forged::append(&*store, "ev_1").await;
+            forged::sign(&store).await.expect("it is as it was written");
+            forged::append(&*store, "ev_2").await;
+            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+                .await
+                .expect("the same database");
+            tokio::spawn(connection);
+            client.batch_execute(attack).await.expect("a row");
+            if is_grown {
+                // Without the key the rows become leaves of a tree that is in order.
+                forged::integrate(&*open().await)
+                    .await
+                    .expect("there is room");
+            }
+            let signed = forged::sign(&store).await;
+            assert!(forged::is_refused(&signed, named), "{attack}: {signed:?}");
+        }
+    }
+}
+
+/// Records that an earlier version left unsigned are accepted once, when the database is first opened with the key.
+#[tokio::test]
+async fn records_of_an_earlier_version_are_accepted_once() {
+    let url = shared_postgres().fresh_database();
+    let options = PostgresOptions::new(url).connections_max(4).lanes(1);
+    let store = PostgresStore::open(options)
+        .await
+        .expect("a fresh database");
+    let store: Arc<dyn Store> = Arc::new(store);
+    forged::append(&*store, "ev_1").await;
+    forged::integrate(&*store).await.expect("there is room");
+    forged::append(&*store, "ev_2").await;
+    assert_eq!(forged::authenticate(&*store).await, 2);
+    forged::sign(&store).await.expect("both are accepted");
+    assert_eq!(forged::authenticate(&*store).await, 0);
 }

@@ -60,7 +60,7 @@ async fn a_database_that_cannot_be_relied_on_is_refused() {
     );
     assert_eq!(
         refusal(&newer, options(&url)).await.unwrap_err(),
-        "the store has schema 99, this program knows up to 11; use the program that last opened it, or \
+        "the store has schema 99, this program knows up to 12; use the program that last opened it, or \
          a newer one"
     );
     let changed = "DELETE FROM schema_migration WHERE number = 99; \

@@ -22,6 +22,7 @@ mod claims;
 mod documents;
 mod erased;
 mod erasure;
+pub mod forged;
 mod grants;
 mod holds;
 mod installation;

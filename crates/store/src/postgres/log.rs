@@ -1,6 +1,6 @@
 //! The log in PostgreSQL.
 
-mod codes;
+pub(super) mod codes;
 pub(super) mod erase;
 pub(super) mod query;
 pub(super) mod sequence;

@@ -1,7 +1,7 @@
 //! The log. A record gets its place in the tree with its commit, because there is one writer; the tree
 //! itself grows later, in batches.
 
-mod codes;
+pub(super) mod codes;
 pub(super) mod entry;
 mod erase;
 mod integrate;

@@ -2,7 +2,10 @@
 
 use countersign_evidence::tree::Hash;
 
+use deadpool_postgres::Transaction;
+
 use super::sequence::leaf;
+use crate::leaves::Leaves;
 use crate::postgres::failure::Failure;
 use crate::postgres::{PostgresStore, rows, signed, unsigned};
 
@@ -33,22 +36,12 @@ impl PostgresStore {
         if transaction.query_one(lock, &[]).await?.get(0) {
             return Ok(0);
         }
-        let bare = transaction.query(BARE, &[]).await?;
-        let user_ids: Vec<&str> = bare.iter().map(|row| row.get(0)).collect();
-        let ids: Vec<&str> = bare.iter().map(|row| row.get(1)).collect();
-        let codes = bare.iter().map(|row| {
-            let code = self.inner.leaves.code_of_leaf(row.get(1), row.get(2));
-            code.map(Vec::from)
-        });
-        let codes: Vec<Option<Vec<u8>>> = codes.collect();
-        transaction
-            .execute(COMPLETE, &[&user_ids, &ids, &codes])
-            .await?;
+        let completed = add_missing(&transaction, &self.inner.leaves).await?;
         transaction
             .execute("UPDATE log_head SET has_codes = true WHERE one = 1", &[])
             .await?;
         transaction.commit().await?;
-        Ok(bare.len())
+        Ok(completed)
     }
 
     /// Reads the hashes of leaves whose codes are valid.
@@ -66,4 +59,23 @@ impl PostgresStore {
         });
         hashes.collect()
     }
+}
+
+/// Gives codes to the unsigned records that have none. An operator who begins a new log accepts them as they are.
+pub(in crate::postgres) async fn add_missing(
+    transaction: &Transaction<'_>,
+    leaves: &Leaves,
+) -> Result<usize, Failure> {
+    let bare = transaction.query(BARE, &[]).await?;
+    let user_ids: Vec<&str> = bare.iter().map(|row| row.get(0)).collect();
+    let ids: Vec<&str> = bare.iter().map(|row| row.get(1)).collect();
+    let codes = bare.iter().map(|row| {
+        let code = leaves.code_of_leaf(row.get(1), row.get(2));
+        code.map(Vec::from)
+    });
+    let codes: Vec<Option<Vec<u8>>> = codes.collect();
+    transaction
+        .execute(COMPLETE, &[&user_ids, &ids, &codes])
+        .await?;
+    Ok(bare.len())
 }

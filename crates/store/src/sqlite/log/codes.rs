@@ -18,6 +18,16 @@ pub(super) fn complete(connection: &Connection, leaves: &Leaves) -> Result<usize
     if are_complete(connection)? {
         return Ok(0);
     }
+    let completed = add_missing(connection, leaves)?;
+    connection.execute("UPDATE head SET has_codes = 1", [])?;
+    Ok(completed)
+}
+
+/// Gives codes to the unsigned records that have none. An operator who begins a new log accepts them as they are.
+pub(in crate::sqlite) fn add_missing(
+    connection: &Connection,
+    leaves: &Leaves,
+) -> Result<usize, Failure> {
     let mut bare = connection.prepare(
         "SELECT idx, id, leaf FROM record WHERE code_of_leaf IS NULL
              AND idx >= coalesce((SELECT max(size) FROM checkpoint), 0)",
@@ -34,7 +44,6 @@ pub(super) fn complete(connection: &Connection, leaves: &Leaves) -> Result<usize
     for (place, code) in &codes {
         set.execute(params![place, code])?;
     }
-    connection.execute("UPDATE head SET has_codes = 1", [])?;
     Ok(codes.len())
 }
 
