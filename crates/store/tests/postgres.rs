@@ -1,14 +1,17 @@
 //! The PostgreSQL store keeps the contract of a store, on a real server and with two replicas.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign::BoxFuture;
-use countersign::contract::{Digest, RequestId};
+use countersign::contract::{Digest, RequestId, SnapshotId};
 use countersign::ledger::{
-    Claims as _, Corpus, KeyDigest, Log as _, LogQuery, Store, TextChunk, TextQuery, Texts as _,
+    Claims as _, Corpus, Draw, KeyDigest, Lapse, Log as _, LogQuery, PotKey, Pots as _,
+    ReservationId, Reserve, ReserveAnswer, Store, TextChunk, TextQuery, Texts as _,
+    Timekeeping as _,
 };
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
-use countersign_testkit::ledger::build::bound_to;
+use countersign_testkit::ledger::build::{bound_to, told};
 use countersign_testkit::ledger::{Fixture, Fresh, forged, lockstep};
 use countersign_testkit::ledger_contract;
 use countersign_testkit::patience::until;
@@ -196,4 +199,56 @@ async fn records_of_an_earlier_version_are_accepted_once() {
     assert_eq!(forged::authenticate(&*store).await, 2);
     forged::sign(&store).await.expect("both are accepted");
     assert_eq!(forged::authenticate(&*store).await, 0);
+}
+
+/// A17: while the server's clock is not believed, a budget counts in the window of the time that was.
+#[tokio::test]
+async fn a_clock_that_jumps_opens_no_window() {
+    const BEFORE: &str = "UPDATE time_mark SET at = now() - interval '73 hours' WHERE one = 1";
+    let url = shared_postgres().fresh_database();
+    let options = PostgresOptions::new(url.clone())
+        .connections_max(4)
+        .lanes(1);
+    let store = PostgresStore::open(options)
+        .await
+        .expect("a fresh database");
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+        .await
+        .expect("the same database");
+    tokio::spawn(connection);
+    client.batch_execute(BEFORE).await.expect("there is a mark");
+    let draw = Draw {
+        pot: PotKey {
+            user_id: String::new(),
+            name: "daily".to_owned(),
+            holder: String::new(),
+            currency: String::new(),
+            window_seconds: 86_400,
+        },
+        amount: 100,
+        limit: 100,
+    };
+    let request = Reserve {
+        id: ReservationId {
+            user_id: "u_1".to_owned(),
+            id: SnapshotId::new("ev_1").expect("a name"),
+        },
+        draws: vec![draw.clone()],
+        lapse: Lapse::Release,
+        lease: Duration::from_secs(60),
+    };
+    let reserved = store.reserve(&request).await.expect("the database works");
+    assert_eq!(reserved, ReserveAnswer::Reserved);
+    let same = "SELECT window_start = floor(extract(epoch FROM m.at) / 86400)::bigint * 86400 \
+         FROM pot, time_mark m";
+    let same = client.query_one(same, &[]).await.expect("one pot");
+    assert!(same.get::<_, bool>(0));
+    let refused = store
+        .check(&[draw.clone()])
+        .await
+        .expect("the database works");
+    assert!(matches!(refused, ReserveAnswer::Over(_)), "{refused:?}");
+    store.trust_time(told()).await.expect("the database works");
+    let free = store.check(&[draw]).await.expect("the database works");
+    assert_eq!(free, ReserveAnswer::Reserved);
 }

@@ -8,11 +8,11 @@ use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
-    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, DocumentRow,
-    Documents, Draw, Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held,
-    Hold, IndexEntry, Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log,
-    LogQuery, LogRow, Look, LostKeyFn, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace,
-    PaceAnswer, PaceKey, Paces, Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan,
+    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, DocumentKey, DocumentRow, Documents,
+    Draw, Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held, Hold,
+    IndexEntry, Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log, LogQuery,
+    LogRow, Look, LostKeyFn, Names, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer,
+    PaceKey, Paces, Passage, PotRow, Pots, Removed, ReservationId, Reserve, ReserveAnswer, Scan,
     Scope, Sequencing, Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit,
     TextQuery, Texts, Timekeeping, Told, Vitals, WrappedKey,
 };
@@ -306,18 +306,14 @@ impl Timekeeping for FaultyStore {
         guarded!(self, Other, trust_time(told))
     }
 
-    fn dispose(
-        &self,
-        limit: usize,
-        told: Told<Disposed>,
-    ) -> BoxFuture<'_, Result<Disposal, Error>> {
+    fn dispose(&self, limit: usize, told: Told<Removed>) -> BoxFuture<'_, Result<Disposal, Error>> {
         guarded!(self, Other, dispose(limit, told))
     }
 
     fn forget_keys<'a>(
         &'a self,
         which: &'a Forgotten,
-        told: Told<usize>,
+        told: Told<Names>,
     ) -> BoxFuture<'a, Result<usize, Error>> {
         guarded!(self, Other, forget_keys(which, told))
     }

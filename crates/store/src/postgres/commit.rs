@@ -34,6 +34,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::failure::Failure;
 use super::guard::Guard;
+use super::health::Health;
 use super::keyring::LostKeys;
 use super::options::PostgresOptions;
 use crate::leaves::{Code, Leaves};
@@ -44,6 +45,14 @@ use lane::Lane;
 pub(super) struct Lanes {
     queue: mpsc::Sender<Job>,
     leaves: Leaves,
+}
+
+/// What the lanes share with the rest of the store.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) guard: Guard,
+    pub(super) leaves: Leaves,
+    pub(super) health: Health,
 }
 
 /// One call's commit, queued or running.
@@ -78,18 +87,17 @@ impl Lanes {
         pool: &Pool,
         options: &PostgresOptions,
         lost_keys: &LostKeys,
-        guard: &Guard,
-        leaves: &Leaves,
+        shared: Shared,
     ) -> Self {
         let (queue, jobs) = mpsc::channel(options.queue_max);
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..options.lanes {
             let jobs = Arc::clone(&jobs);
-            let guarded = (pool.clone(), guard.clone());
-            let lane = Lane::new(guarded, jobs, options.clone(), lost_keys.clone());
+            let shared = (pool.clone(), shared.clone());
+            let lane = Lane::new(shared, jobs, options.clone(), lost_keys.clone());
             tokio::spawn(lane.run());
         }
-        let leaves = leaves.clone();
+        let leaves = shared.leaves;
         Self { queue, leaves }
     }
 

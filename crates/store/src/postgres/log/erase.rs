@@ -1,6 +1,6 @@
 //! Deletion: payloads past their retention, all data of an erased user, and the holds that prevent both.
 
-use countersign::ledger::{DocumentKey, Entry, Erased, Error, Hold};
+use countersign::ledger::{DocumentKey, Entry, Erased, Error, Hold, Names};
 use countersign_contract::SnapshotId;
 use deadpool_postgres::Transaction;
 use tokio_postgres::types::ToSql;
@@ -26,16 +26,20 @@ const PRUNE: &str = "WITH over AS MATERIALIZED (SELECT p.user_id, p.id FROM payl
           AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.user_id = p.user_id \
                             AND (h.record = '' OR h.record = p.id)) \
         ORDER BY p.until LIMIT $1 FOR UPDATE SKIP LOCKED) \
-     DELETE FROM payload p USING over WHERE p.user_id = over.user_id AND p.id = over.id";
+     DELETE FROM payload p USING over WHERE p.user_id = over.user_id AND p.id = over.id \
+     RETURNING p.id";
 
 /// Drops payloads past their retention that are not under a hold; the tree is not touched.
 pub(in crate::postgres) async fn prune(
     transaction: &Transaction<'_>,
     limit: i64,
-) -> Result<usize, Failure> {
+) -> Result<Names, Failure> {
     transaction.query(SHARE_HOLDS, &[]).await?;
-    let pruned = transaction.execute(PRUNE, &[&limit]).await?;
-    Ok(usize::try_from(pruned).unwrap_or_default())
+    let mut pruned = Names::default();
+    for row in transaction.query(PRUNE, &[&limit]).await? {
+        pruned.add_record(row.get(0));
+    }
+    Ok(pruned)
 }
 
 impl PostgresStore {
