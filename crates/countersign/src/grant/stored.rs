@@ -5,8 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use countersign_contract::Actor;
 use countersign_evidence::seal::UserKey;
@@ -14,6 +13,7 @@ use jiff::Timestamp;
 
 use super::kept::{Kept, Read, given_to};
 use super::{Clause, DEPTH_MAX, Language};
+use crate::believed::BelievedTime;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::consent::{Kind, Shelf};
@@ -34,9 +34,6 @@ pub(super) const KIND: Kind = Kind {
 /// Maximum number of grants of a user to one actor that calls have to look at.
 pub(super) const GRANTS_MAX: usize = 64;
 
-/// Time for which the latest believed time of the store is relied on before it is read again.
-const MARK_KEPT: Duration = Duration::from_secs(30);
-
 /// Grants in a store. Durable wherever the store is.
 pub struct StoredGrants {
     pub(super) store: Arc<dyn Store>,
@@ -50,8 +47,7 @@ pub struct StoredGrants {
     pub(super) language: Option<Arc<dyn Language>>,
     /// Conditions that were read, by their text; `None` for one that cannot be read.
     pub(super) clauses: Mutex<HashMap<String, Option<Arc<dyn Clause>>>>,
-    /// The latest believed time of the store, and when it was read, in the clock's monotonic time.
-    mark: Mutex<Option<(Duration, Timestamp)>>,
+    believed: BelievedTime,
 }
 
 /// Grants to one actor, and the shape of the collection when they were read.
@@ -68,6 +64,7 @@ impl StoredGrants {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
+        let believed = BelievedTime::new(store.clone(), clock.clone());
         Self {
             store,
             vault,
@@ -77,7 +74,7 @@ impl StoredGrants {
             catalog: None,
             language: None,
             clauses: Mutex::default(),
-            mark: Mutex::new(None),
+            believed,
         }
     }
 
@@ -111,20 +108,7 @@ impl StoredGrants {
     /// The time by which grants end: that of the clock, but never before the latest time that the store has believed. A
     /// clock that is set back brings no grant back.
     pub(super) async fn believed_now(&self) -> Result<Timestamp, ledger::Error> {
-        let (now, moment) = (self.clock.now(), self.clock.monotonic());
-        let known = *self.mark.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = known.filter(|(read, _)| moment.saturating_sub(*read) < MARK_KEPT);
-        let mark = if let Some((_, mark)) = fresh {
-            mark
-        } else {
-            let passage = self.store.vitals().await?.passage;
-            let mark = passage.map_or(now, |passage| passage.mark);
-            let mark = known.map_or(mark, |(_, before)| before.max(mark));
-            let mut kept = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
-            *kept = Some((moment, mark));
-            mark
-        };
-        Ok(now.max(mark))
+        self.believed.now().await
     }
 
     /// The grants of a user to an actor that were not put away.
