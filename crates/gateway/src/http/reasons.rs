@@ -35,7 +35,7 @@ const WITH_PARAMETER: [fn(String) -> Say; 6] = [
     |says| Say::ButObserved { says },
     |says| Say::PolicyObserved { says },
     |says| Say::WasObserved { says },
-    |scopes| Say::ScopeMissing { scopes },
+    |scopes| Say::ScopesMayBeMissing { scopes },
     |why| Say::RuleUndecided { why },
     |effects| Say::AgentEffect { effects },
 ];

@@ -268,7 +268,7 @@ countersign::contract::messages! {
         RuleHeldConfirm => "it held: the user confirms the call",
         RuleHeldFourEyes => "it held: two approvers confirm the call",
         RuleWasUndecided => "it could not be decided, so the call is refused",
-        ScopeMissing { scopes } => "needs a scope, which may have been missing: {scopes}",
+        ScopesMayBeMissing { scopes } => "needs a scope, which may have been missing: {scopes}",
         RuleUndecided { why } => "it cannot be decided, so the call is refused: {why}",
         WasObserved { says } => "{says}; it was only observed",
         ButObserved { says } => "{says}; it is only observed",

@@ -267,7 +267,7 @@ countersign::contract::translation! {
         RuleHeldConfirm => "规则成立：须由用户确认",
         RuleHeldFourEyes => "规则成立：须由两位审批人确认",
         RuleWasUndecided => "未能作出判断，因此调用被拒绝",
-        ScopeMissing { scopes } => "需要的权限范围可能缺失：{scopes}",
+        ScopesMayBeMissing { scopes } => "需要的权限范围可能缺失：{scopes}",
         RuleUndecided { why } => "无法作出判断，因此调用被拒绝：{why}",
         WasObserved { says } => "{says}；当时仅供观察",
         ButObserved { says } => "{says}；仅供观察",
