@@ -352,7 +352,8 @@ impl Loaded {
             let place = &before.or(after)?.key;
             let value = |row: Option<&Row>| row.map_or(Value::Null, |row| row.value.clone());
             let (before, after) = (value(before), value(after));
-            let may_show = may_show(place, &before) && may_show(place, &after);
+            // A table that comes or goes has no value of its own.
+            let may_show = before != after && may_show(place, &before) && may_show(place, &after);
             Some(Change {
                 key: key.clone(),
                 is_live: schema::is_live(place),

@@ -1,6 +1,7 @@
 //! A request on its way: one attempt after the other, within the deadline, the breaker and the retry budget.
 
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use countersign::{CallContext, ToolError};
@@ -435,11 +436,14 @@ fn busy_for(answer: &Answer) -> Option<Duration> {
     }
 }
 
-/// True if a body arrived and cannot be decompressed. Every error of a body is one of decoding for the client: the innermost says
-/// whether the bytes or the connection failed.
+/// True if a body arrived and cannot be decompressed. Every error of a body is one of decoding for the client; that of a codec comes
+/// from no connection, but is an error of input by itself.
 fn is_garbled(error: &reqwest::Error) -> bool {
-    let cause = error.source().and_then(|it| it.downcast_ref());
-    cause.map_or_else(|| error.is_decode(), is_garbled)
+    let cause = error.source();
+    match cause.and_then(|it| it.downcast_ref()) {
+        Some(inner) => is_garbled(inner),
+        None => error.is_decode() && cause.is_some_and(<dyn Error>::is::<io::Error>),
+    }
 }
 
 /// Maps an error of the client to a failure.

@@ -2,6 +2,7 @@
 
 use countersign::{Principal, ToolCall};
 use countersign_testkit::patience::Watchdog;
+use countersign_upstream::manifest::Auths;
 use countersign_upstream::openapi::{Import, Options, import, write};
 use serde_json::{Map, Value, json};
 

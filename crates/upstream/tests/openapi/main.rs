@@ -165,7 +165,7 @@ fn every_scheme_of_a_requirement_is_written() {
         "paths": { "/a": { "get": { "operationId": "a", "responses": {} } } }
     }"#;
     let import = import(text, &Options::default()).unwrap();
-    let written = countersign_upstream::openapi::write::toml(&import, &[]);
+    let written = write::toml(&import, &[]);
     let lines = written
         .lines()
         .skip_while(|line| !line.starts_with("[[upstream]]"));
@@ -177,7 +177,7 @@ fn every_scheme_of_a_requirement_is_written() {
         import.report.notes,
         ["of several credentials \"apiKey\" and \"appKey\" were chosen; the others: token"]
     );
-    let again = countersign_upstream::openapi::write::read(&written).unwrap();
+    let again = write::read(&written).unwrap();
     assert_eq!(again.upstream[0].auth, import.manifest.upstream[0].auth);
     assert_eq!(again.upstream[0].auth.iter().count(), 2);
 }
