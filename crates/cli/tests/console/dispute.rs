@@ -18,105 +18,120 @@ pub(crate) fn purchase(world: &World) -> String {
 
 /// A purchase whose buyer changes the cart this many times before they decide.
 fn hesitant_purchase(world: &World, changes: usize) -> String {
-    let (id, amount) = ordered(world, "u_anna", 3, changes);
-    let approval = asked_to_pay(world, "u_anna", &id, &amount);
+    let buyer = Buyer {
+        world,
+        user: "u_anna",
+        key: None,
+    };
+    let (id, amount) = buyer.ordered(3, changes);
+    let approval = buyer.asked_to_pay(&id, &amount);
     world.run(&["approvals", "approve", &approval]);
     let intent = json!({"draft_order_id": id, "amount": amount, "currency": "EUR"});
-    let paid = sent(world, "u_anna", "payment.create_payment_intent", &intent);
+    let paid = buyer.sent("payment.create_payment_intent", &intent);
     assert_eq!(paid["data"]["status"], "requires_user_action", "{paid}");
     id
 }
 
-/// A payment that waits for its buyer; gives the id of the question.
-pub(crate) fn payment_asked(world: &World, user: &str, quantity: u32) -> String {
-    let (id, amount) = ordered(world, user, quantity, 0);
-    asked_to_pay(world, user, &id, &amount)
+/// Somebody who buys, by whichever credential.
+pub(crate) struct Buyer<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) user: &'static str,
+    pub(crate) key: Option<&'w str>,
 }
 
-fn asked_to_pay(world: &World, user: &str, order: &str, amount: &Value) -> String {
-    let intent = json!({"draft_order_id": order, "amount": amount, "currency": "EUR"});
-    let asked = sent(world, user, "payment.create_payment_intent", &intent);
-    let approval = asked["error"]["details"]["approval_id"].as_str();
-    approval.unwrap_or_else(|| panic!("{asked}")).to_owned()
-}
-
-/// A draft order whose price and stock are locked, of a buyer who has changed the cart this many times: its id and its total.
-#[expect(clippy::too_many_lines, reason = "one story, in its order")]
-fn ordered(world: &World, user: &str, quantity: u32, changes: usize) -> (String, Value) {
-    let items = json!([{"sku": "SKU-0002-01", "quantity": quantity}]);
-    let berlin = json!({"country": "DE", "postal_code": "10115"});
-    let call = |tool: &str, arguments: Value| sent(world, user, tool, &arguments);
-    let evidence = |reply: &Value| reply["evidence"]["snapshot_id"].clone();
-    let quote = evidence(&call(
-        "pricing.get_realtime_quote",
-        json!({"items": items, "currency": "EUR"}),
-    ));
-    let ways = call(
-        "shipping.quote_options",
-        json!({"items": items, "destination": berlin, "currency": "EUR"}),
-    );
-    let (shipping, option) = (
-        evidence(&ways),
-        ways["data"]["options"][0]["option_id"].clone(),
-    );
-    let tax = evidence(&call(
-        "tax.estimate_duties_and_taxes",
-        json!({"quote_snapshot_id": quote,
-        "shipping_snapshot_id": shipping, "shipping_option_id": option, "destination": berlin}),
-    ));
-    let compliance = evidence(&call(
-        "compliance.check_item",
-        json!({"items": items, "destination": berlin}),
-    ));
-    let cart = call("cart.create", json!({"currency": "EUR"}))["data"]["cart_id"].clone();
-    call(
-        "cart.add_item",
-        json!({"cart_id": cart, "sku": "SKU-0002-01", "quantity": quantity}),
-    );
-    for at in 0..changes {
-        let quantity = if at + 1 == changes { 3 } else { 1 + at % 5 };
-        let arguments = json!({"cart_id": cart, "sku": "SKU-0002-01", "quantity": quantity});
-        let key = format!("change {at}");
-        let body = json!({"arguments": arguments, "user_id": "u_anna", "idempotency_key": key});
-        let reply = world.call("cart.update_quantity", &body, None);
-        assert_eq!(reply["ok"], true, "{reply}");
+impl Buyer<'_> {
+    /// A payment that waits for a person; gives the id of the question.
+    pub(crate) fn is_asked_to_pay(&self, quantity: u32) -> String {
+        let (id, amount) = self.ordered(quantity, 0);
+        self.asked_to_pay(&id, &amount)
     }
-    call(
-        "checkout.select_shipping_option",
-        json!({"cart_id": cart, "shipping_snapshot_id": shipping,
-        "shipping_option_id": option}),
-    );
-    let total = evidence(&call(
-        "checkout.compute_total",
-        json!({"cart_id": cart, "quote_snapshot_id": quote,
-        "tax_snapshot_id": tax, "compliance_snapshot_id": compliance}),
-    ));
-    let bundle = evidence(&call(
-        "evidence.create_snapshot",
-        json!({"snapshot_ids": [quote, shipping, tax, compliance, total]}),
-    ));
-    let order = call(
-        "checkout.create_draft_order",
-        json!({"cart_id": cart, "evidence_snapshot_id": bundle}),
-    );
-    let order = &order["data"];
-    let id = order["draft_order_id"].clone();
-    call(
-        "checkout.lock_price_and_stock",
-        json!({"draft_order_id": id}),
-    );
-    let amount = order["pricing_breakdown"]["total"]["amount"].clone();
-    (id.as_str().unwrap().to_owned(), amount)
-}
 
-/// A call on behalf of the buyer, with a key of its own.
-fn sent(world: &World, user: &str, tool: &str, arguments: &Value) -> Value {
-    let key = format!("{tool}-{}", arguments.to_string().len());
-    let body = json!({"arguments": arguments, "user_id": user, "idempotency_key": key});
-    let reply = world.call(tool, &body, None);
-    let may_wait = tool.starts_with("payment");
-    assert!(reply["ok"] == true || may_wait, "{tool}: {reply}");
-    reply
+    fn asked_to_pay(&self, order: &str, amount: &Value) -> String {
+        let intent = json!({"draft_order_id": order, "amount": amount, "currency": "EUR"});
+        let asked = self.sent("payment.create_payment_intent", &intent);
+        let approval = asked["error"]["details"]["approval_id"].as_str();
+        approval.unwrap_or_else(|| panic!("{asked}")).to_owned()
+    }
+
+    /// A draft order whose price and stock are locked, of a buyer who has changed the cart this many times: its id and its total.
+    #[expect(clippy::too_many_lines, reason = "one story, in its order")]
+    fn ordered(&self, quantity: u32, changes: usize) -> (String, Value) {
+        let items = json!([{"sku": "SKU-0002-01", "quantity": quantity}]);
+        let berlin = json!({"country": "DE", "postal_code": "10115"});
+        let call = |tool: &str, arguments: Value| self.sent(tool, &arguments);
+        let evidence = |reply: &Value| reply["evidence"]["snapshot_id"].clone();
+        let quote = evidence(&call(
+            "pricing.get_realtime_quote",
+            json!({"items": items, "currency": "EUR"}),
+        ));
+        let ways = call(
+            "shipping.quote_options",
+            json!({"items": items, "destination": berlin, "currency": "EUR"}),
+        );
+        let (shipping, option) = (
+            evidence(&ways),
+            ways["data"]["options"][0]["option_id"].clone(),
+        );
+        let tax = evidence(&call(
+            "tax.estimate_duties_and_taxes",
+            json!({"quote_snapshot_id": quote,
+        "shipping_snapshot_id": shipping, "shipping_option_id": option, "destination": berlin}),
+        ));
+        let compliance = evidence(&call(
+            "compliance.check_item",
+            json!({"items": items, "destination": berlin}),
+        ));
+        let cart = call("cart.create", json!({"currency": "EUR"}))["data"]["cart_id"].clone();
+        call(
+            "cart.add_item",
+            json!({"cart_id": cart, "sku": "SKU-0002-01", "quantity": quantity}),
+        );
+        for at in 0..changes {
+            let quantity = if at + 1 == changes { 3 } else { 1 + at % 5 };
+            let arguments = json!({"cart_id": cart, "sku": "SKU-0002-01", "quantity": quantity});
+            let key = format!("change {at}");
+            let body =
+                json!({"arguments": arguments, "user_id": self.user, "idempotency_key": key});
+            let reply = self.world.call("cart.update_quantity", &body, self.key);
+            assert_eq!(reply["ok"], true, "{reply}");
+        }
+        call(
+            "checkout.select_shipping_option",
+            json!({"cart_id": cart, "shipping_snapshot_id": shipping,
+        "shipping_option_id": option}),
+        );
+        let total = evidence(&call(
+            "checkout.compute_total",
+            json!({"cart_id": cart, "quote_snapshot_id": quote,
+        "tax_snapshot_id": tax, "compliance_snapshot_id": compliance}),
+        ));
+        let bundle = evidence(&call(
+            "evidence.create_snapshot",
+            json!({"snapshot_ids": [quote, shipping, tax, compliance, total]}),
+        ));
+        let order = call(
+            "checkout.create_draft_order",
+            json!({"cart_id": cart, "evidence_snapshot_id": bundle}),
+        );
+        let order = &order["data"];
+        let id = order["draft_order_id"].clone();
+        call(
+            "checkout.lock_price_and_stock",
+            json!({"draft_order_id": id}),
+        );
+        let amount = order["pricing_breakdown"]["total"]["amount"].clone();
+        (id.as_str().unwrap().to_owned(), amount)
+    }
+
+    /// A call on behalf of the buyer, with a key of its own.
+    fn sent(&self, tool: &str, arguments: &Value) -> Value {
+        let key = format!("{tool}-{}", arguments.to_string().len());
+        let body = json!({"arguments": arguments, "user_id": self.user, "idempotency_key": key});
+        let reply = self.world.call(tool, &body, self.key);
+        let may_wait = tool.starts_with("payment");
+        assert!(reply["ok"] == true || may_wait, "{tool}: {reply}");
+        reply
+    }
 }
 
 fn json_of(world: &World, words: &[&str]) -> Value {

@@ -37,7 +37,7 @@ mode = "observe"
 [[policy.rules]]
 name = "large-payments"
 match = "payment.create_payment_intent"
-when = "args.amount > 40000"
+when = "args.amount > 26000"
 then = "four_eyes"
 [[policy.rules]]
 name = "many-at-once"

@@ -8,7 +8,7 @@ use countersign_evidence::page::{VERIFIER, VERIFIER_NAME};
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::dispute::payment_asked;
+use super::dispute::Buyer;
 use super::furnished::Furnished;
 use super::past::Past;
 use super::picture::with_palette;
@@ -126,7 +126,13 @@ fn pictures() {
     an_hour(world, &agents, past.as_ref());
     let call = world.newest_repaired(Some(&agents.shopper));
     // A payment that two people have to confirm, and carts of which a person may take less.
-    let approval = payment_asked(world, "u_dora", 8);
+    let dora = world.run(&["keys", "create", "--agent", "shopper", "--for", "u_dora"]);
+    let buyer = Buyer {
+        world,
+        user: "u_dora",
+        key: Some(&dora),
+    };
+    let approval = buyer.is_asked_to_pay(5);
     let cart = world.call(
         "cart.create",
         &json!({"arguments": {}}),
