@@ -37,7 +37,7 @@ async fn make(
     calls: Option<u32>,
     parent: Option<String>,
 ) -> Result<Grant, Error> {
-    make_with(executor, calls, parent, None).await
+    Box::pin(make_with(executor, calls, parent, None)).await
 }
 
 async fn make_with(
@@ -138,7 +138,8 @@ pub(super) async fn racing_calls_never_overspend_the_amount_of_a_grant(fresh: &F
             currency_at: None,
             unit: AmountUnit::Major,
         };
-        let grant = make_with(&processes.nth(0), None, None, Some(amount)).await?;
+        let making = make_with(&processes.nth(0), None, None, Some(amount));
+        let grant = Box::pin(making).await?;
         let base = if keyed { 1000 } else { 1020 };
         let replies = race(CALLERS, |n| {
             let executor = processes.nth(n);

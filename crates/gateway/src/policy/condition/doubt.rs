@@ -160,9 +160,10 @@ fn names_currency(node: &Node) -> Option<OneCurrency<'_>> {
         return None;
     };
     let [a, b] = &**nodes;
-    let (path, code) = match (&a.expr, &b.expr) {
-        (Expr::Path(path), Expr::Text(code)) | (Expr::Text(code), Expr::Path(path)) => (path, code),
-        _ => return None,
+    let ((Expr::Path(path), Expr::Text(code)) | (Expr::Text(code), Expr::Path(path))) =
+        (&a.expr, &b.expr)
+    else {
+        return None;
     };
     let last = path.members.last()?.to_ascii_lowercase();
     let is_currency = last.contains("currency") && matches!(path.root, Root::Args | Root::Call);
