@@ -163,6 +163,43 @@ fn what_has_two_readings_is_refused() {
     }
 }
 
+/// Qwen's template has a line break on each side of a value: exactly those are taken off, and reported. In other formats they
+/// are a part of the value.
+#[test]
+fn line_breaks_of_the_format_are_reported() {
+    for (raw, expected, is_reported) in [
+        (
+            "<function=f><parameter=path>\n\na\n</parameter></function>",
+            "\na",
+            true,
+        ),
+        (
+            "<function=f><parameter=path>a</parameter></function>",
+            "a",
+            false,
+        ),
+        (
+            "<invoke name=\"f\"><parameter name=\"path\">\na\n</parameter></invoke>",
+            "\na\n",
+            false,
+        ),
+        (
+            "<tool_call>f<arg_key>path</arg_key><arg_value>\na\n</arg_value></tool_call>",
+            "\na\n",
+            false,
+        ),
+    ] {
+        let bound = binder().bind(raw);
+        let value = bound.arguments.as_ref().unwrap().to_value();
+        assert_eq!(value, json!({ "path": expected }), "{raw}");
+        let reported = bound
+            .issues
+            .iter()
+            .any(|issue| issue.code == IssueCode::StrayText);
+        assert_eq!(reported, is_reported, "{raw}");
+    }
+}
+
 /// An element in a string of a document is a part of the string.
 #[test]
 fn markup_in_a_document_is_text() {

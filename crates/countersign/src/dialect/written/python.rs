@@ -103,6 +103,9 @@ fn comments(text: &str) -> usize {
 
 /// Returns the length of a statement that only shows what a call has returned: `print(result)`.
 fn shows(text: &str, assigned: &[&str]) -> Option<usize> {
+    if assigned.is_empty() {
+        return None;
+    }
     let (shown, _) = text.split_once(')')?;
     let (function, variable) = shown.split_once('(')?;
     let is_shown = SHOWING.contains(&function.trim()) && assigned.contains(&variable.trim());
