@@ -136,15 +136,14 @@ async fn verify(url: &str, folder: &Path) -> Result<Vec<String>> {
     let executor = worker::executor(store.clone(), &folder.join("verify"), &fate)?;
     let key = SigningKey::from_seed("torture.example/log", &[7; 32])?;
     let stop = LastStop::default();
-    let mut sequencer = Sequencer::builder(store.clone(), key.clone())
-        .start(stop)
-        .await?;
+    let verifying = key.verifying_key();
+    let mut sequencer = Sequencer::builder(store.clone(), key).start(stop).await?;
     // The workers have held no lease, so this round is ours.
     sequencer.tick().await?;
     let clock = Arc::new(SystemClock::new());
     let ids = Arc::new(RandomIds::new(clock.clone()));
     let vault = executor.vault().clone();
-    let archive = Archive::new(store, vault, clock, ids, key.verifying_key());
+    let archive = Archive::new(store, vault, clock, ids, verifying);
     let whole = Verification::default();
     let report = archive.verify_all(&whole, |_, _| {}).await?;
     let findings = report.findings.iter();
