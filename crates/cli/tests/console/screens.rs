@@ -163,7 +163,7 @@ fn pictures() {
             "explain",
             format!("/policy/explain?record={}", furnished.refused),
         ),
-        ("search", "/docs?q=narrow+an+approval".to_owned()),
+        ("search", "/docs?q=idempotency".to_owned()),
         ("tools", "/tools".to_owned()),
         ("tool", "/tools/shipping.quote_options".to_owned()),
         ("approvals", "/approvals".to_owned()),
@@ -233,15 +233,12 @@ fn prepare(browser: &Browser, name: &str) {
         }
         "tool" => {
             browser.click(".tabs label:last-child");
-            let written = "{items: [{sku: 'SKU-0002-01', quantity: '2'}], destination: {country: 'de', postal_code: 10115,},}";
+            let written = r#"{"items": [{"sku": "SKU-0002-01", "quantity": "2"}], "destination": {"country": "de", "postal_code": 10115}}"#;
             browser.write("#raw", written);
             browser.click("form[data-call] button.go");
             browser.until("document.querySelector('#code')?.innerText === 'OK'");
             browser.click(".tabs label:first-child");
-            browser.eval("scrollTo(0, 0)");
-        }
-        "error" => {
-            browser.eval("document.querySelector('main table:last-of-type')?.scrollIntoView({ block: 'center' })");
+            browser.eval("document.querySelector('[data-issue=\"/items/0/quantity\"]').scrollIntoView({ block: 'center' })");
         }
         _ => {}
     }

@@ -377,9 +377,10 @@ async fn page(visit: &Visit, id: &str, written: Option<Written>) -> Result<One, 
     };
     let row = row(visit, &approval, &filters);
     let is_pending = approval.state == ApprovalState::Pending;
-    let next = match is_pending {
-        true => None,
-        false => next_waiting(visit, &approval, &filters).await,
+    let next = if is_pending {
+        None
+    } else {
+        next_waiting(visit, &approval, &filters).await
     };
     let none = BTreeMap::new();
     let narrowed = |narrowing: &countersign::contract::tool::Narrowing| {

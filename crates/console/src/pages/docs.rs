@@ -219,14 +219,15 @@ pub(crate) fn line(markdown: &str) -> String {
     let inner = html.trim().strip_prefix("<p>");
     let inner = inner.and_then(|inner| inner.strip_suffix("</p>"));
     let inner = inner.filter(|inner| !inner.contains("<p>"));
-    match inner {
-        Some(inner) => inner.to_owned(),
-        None => {
-            let mut escaped = String::new();
-            html::push_html(&mut escaped, std::iter::once(Event::Text(text.into())));
-            escaped
-        }
-    }
+    let escaped = || {
+        let mut escaped = String::new();
+        html::push_html(
+            &mut escaped,
+            std::iter::once(Event::Text(text.as_str().into())),
+        );
+        escaped
+    };
+    inner.map_or_else(escaped, str::to_owned)
 }
 
 /// The anchors of the headings, in their order, as GitHub makes them: the same links work there and here.
@@ -357,6 +358,17 @@ fn led(folder: &str, link: &str) -> Option<CowStr<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// B17: code in a description is code, HTML is text, and a list stays as it is written.
+    #[test]
+    fn a_description_is_one_line() {
+        assert_eq!(
+            line("Use `a`,\nor <b>."),
+            "Use <code>a</code>, or &lt;b&gt;."
+        );
+        assert_eq!(line("- <i> one"), "- &lt;i&gt; one");
+        assert_eq!(line(""), "");
+    }
 
     fn page(name: &str) -> String {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");

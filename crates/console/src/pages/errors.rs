@@ -53,6 +53,8 @@ struct Failed {
     #[serde(skip)]
     since_text: String,
     #[serde(skip)]
+    since_moment: String,
+    #[serde(skip)]
     last_text: String,
 }
 
@@ -97,7 +99,8 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Stop> {
         version: one.version,
         count: one.count,
         last_hour: one.last_hour,
-        since_text: shown::moment(&one.first.to_string()),
+        since_text: shown::brief(&one.first.to_string(), now),
+        since_moment: shown::moment(&one.first.to_string()),
         last_text: shown::distance(&one.last.to_string(), now, visit.words),
         since: one.first.to_string(),
         last: one.last.to_string(),
