@@ -335,9 +335,8 @@ fn a_message_with_a_name_twice_is_refused() {
     let call = r#"[{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]"#;
     for message in [
         format!(r#"{{"role": "assistant", "tool_calls": {call}, "tool_calls": []}}"#),
-        format!(
-            r#"{{"role": "assistant", "tool_calls": [{{"id": "c", "function": {{"name": "f", "name": "g", "arguments": "{{}}"}}}}]}}"#
-        ),
+        r#"{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "name": "g", "arguments": "{}"}}]}"#
+            .to_owned(),
     ] {
         let read = OpenAi.calls(&message);
         assert!(

@@ -90,7 +90,7 @@ fn joined(parts: &Node<'_>) -> Result<String, DecodeError> {
         let members = part.object()?;
         match members.text("type")?.as_deref() {
             Some("text" | "output_text") | None => {
-                joined.push_str(&members.required("text")?.string()?)
+                joined.push_str(&members.required("text")?.string()?);
             }
             // Its content is no call.
             Some("thinking" | "reasoning") => {}
