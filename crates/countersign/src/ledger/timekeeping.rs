@@ -201,7 +201,7 @@ fn name(bytes: &[u8]) -> Name {
     *first.expect("a digest has 32 bytes")
 }
 
-/// What a disposal has removed, for its record.
+/// Result of a disposal, for its record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removed {
     /// The counts.

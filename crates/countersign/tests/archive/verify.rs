@@ -401,6 +401,19 @@ async fn a_hold_that_is_gone_is_named() {
     shop.sign().await;
     let lifted = Tampered::new(shop.store.clone());
     assert_eq!(faults(&shop, lifted, None).await, [""; 0]);
+    // As if somebody had put the row back.
+    let other = Entry {
+        payload: None,
+        request_id: None,
+        tool: None,
+        ..entry("ev_another", "")
+    };
+    shop.store.hold(hold.clone(), other).await.unwrap();
+    let found = faults(&shop, Tampered::new(shop.store.clone()), None).await;
+    let [found] = &found[..] else {
+        panic!("one fault: {found:?}");
+    };
+    assert!(found.starts_with("hold_put_back "), "{found}");
 }
 
 /// A16: a payload that was deleted inside its retention is named; one whose time is over is not.

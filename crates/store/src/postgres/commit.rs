@@ -47,7 +47,7 @@ pub(super) struct Lanes {
     leaves: Leaves,
 }
 
-/// What the lanes share with the rest of the store.
+/// Parts that the lanes share with the rest of the store.
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) guard: Guard,

@@ -244,17 +244,9 @@ impl State {
         Ok(())
     }
 
-    /// Returns the holds that were placed and not lifted.
-    fn placed(&self) -> BTreeMap<&HeldThing, (u64, &Arc<str>)> {
-        let mut placed = BTreeMap::new();
-        for act in &self.holds {
-            if act.is_placed {
-                placed.insert(&act.what, (act.index, &act.id));
-            } else {
-                placed.remove(&act.what);
-            }
-        }
-        placed
+    /// Returns the last act on each hold.
+    fn last_of_holds(&self) -> BTreeMap<&HeldThing, &HoldAct> {
+        self.holds.iter().map(|act| (&act.what, act)).collect()
     }
 
     /// Reads what is committed and not in the tree yet, if something may be explained by it.
@@ -263,7 +255,7 @@ impl State {
         archive: &Archive,
         is_needed: bool,
     ) -> Result<(), Error> {
-        if is_needed || !self.claims.is_empty() || !self.placed().is_empty() {
+        if is_needed || !self.claims.is_empty() || !self.holds.is_empty() {
             self.note_waiting(archive).await?;
         }
         Ok(())
@@ -309,7 +301,7 @@ impl State {
 
     /// The faults, when the whole log was read.
     pub(super) async fn faults(self, archive: &Archive) -> Result<Vec<Finding>, Error> {
-        let mut faults = self.missing_holds(archive).await?;
+        let mut faults = self.wrong_holds(archive).await?;
         let since = self.first_disposal.unwrap_or_else(|| archive.clock.now());
         let since = since.checked_sub(FREED).unwrap_or(Timestamp::MIN);
         faults.extend(self.released_without_record(archive).await?);
@@ -322,9 +314,10 @@ impl State {
         Ok(faults)
     }
 
-    async fn missing_holds(&self, archive: &Archive) -> Result<Vec<Finding>, Error> {
-        let placed = self.placed();
-        if placed.is_empty() {
+    /// The holds that are missing although nobody lifted them, and those that are there although somebody did.
+    async fn wrong_holds(&self, archive: &Archive) -> Result<Vec<Finding>, Error> {
+        let last = self.last_of_holds();
+        if last.is_empty() {
             return Ok(Vec::new());
         }
         let mut there = BTreeSet::new();
@@ -341,13 +334,17 @@ impl State {
             there.insert((keys.subject(&hold.user_id), record));
         }
         // A hold whose record is not in the tree yet is compared when it is.
-        let missing = placed
+        let wrong = last
             .into_iter()
-            .filter(|(what, (index, _))| !there.contains(*what) && *index != u64::MAX);
-        let findings = missing.map(|(_, (index, id))| Finding {
-            index: Some(index),
-            id: Some(id.clone()),
-            fault: Fault::HoldMissing,
+            .filter(|(what, act)| there.contains(*what) != act.is_placed && act.index != u64::MAX);
+        let findings = wrong.map(|(_, act)| Finding {
+            index: Some(act.index),
+            id: Some(act.id.clone()),
+            fault: if act.is_placed {
+                Fault::HoldMissing
+            } else {
+                Fault::HoldPutBack
+            },
         });
         Ok(findings.collect())
     }
@@ -360,7 +357,7 @@ struct Claimed {
     stands: Stands,
 }
 
-/// What a record says of a claim.
+/// State of a claim, as a record tells it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stands {
     /// The call never runs again.
