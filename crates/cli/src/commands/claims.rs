@@ -299,8 +299,7 @@ fn ask(claim: &ClaimRow, place: &Place, terminal: &mut Terminal) -> Result<Exit,
     let executor = match &place.served {
         Some(served) => served.gateway.executor().clone(),
         None => {
-            let (catalog, upstreams) = catalog::ready_with_upstreams(place.loaded())?;
-            catalog::ask(&upstreams, &catalog, &place.runtime);
+            let catalog = catalog::ready(place.loaded())?;
             place.executor(catalog, Rules::default())
         }
     };

@@ -41,6 +41,19 @@ enum Cut {
     Repeat,
 }
 
+impl Cut {
+    /// The remark that the list is not whole.
+    fn remark(self, pages: u32) -> (String, String) {
+        let pages = pages.to_string();
+        let say = match self {
+            Self::Bound => Say::MorePages { pages },
+            Self::Elsewhere => Say::PagesElsewhere { pages },
+            Self::Repeat => Say::PagesRepeat { pages },
+        };
+        ("MORE_PAGES".to_owned(), say.to_string())
+    }
+}
+
 /// The pages of a tool.
 #[derive(Debug)]
 pub(crate) struct Pages {
@@ -125,14 +138,7 @@ impl Pages {
         };
         let mut reply = tool.reader.finish(tool.whose(), whole, chosen).await?;
         reply.remarks.extend(told.remarks);
-        let pages = pages.to_string();
-        let more = cut.map(|cut| match cut {
-            Cut::Bound => Say::MorePages { pages },
-            Cut::Elsewhere => Say::PagesElsewhere { pages },
-            Cut::Repeat => Say::PagesRepeat { pages },
-        });
-        let remark = more.map(|say| ("MORE_PAGES".to_owned(), say.to_string()));
-        reply.remarks.extend(remark);
+        reply.remarks.extend(cut.map(|cut| cut.remark(pages)));
         Ok(reply)
     }
 

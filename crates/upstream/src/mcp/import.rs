@@ -173,9 +173,10 @@ fn at(
     let mut auths = Vec::new();
     for (header, value) in headers.into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
-        let usual = match auths.is_empty() {
-            true => format!("{}_TOKEN", name.to_uppercase().replace('-', "_")),
-            false => format!("{name}_{header}").to_uppercase().replace('-', "_"),
+        let usual = if auths.is_empty() {
+            format!("{}_TOKEN", name.to_uppercase().replace('-', "_"))
+        } else {
+            format!("{name}_{header}").to_uppercase().replace('-', "_")
         };
         let variable = variable_in(value).map_or_else(|| usual.clone(), str::to_owned);
         let token = SecretRef::Env(variable.clone());

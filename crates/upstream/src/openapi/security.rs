@@ -25,15 +25,12 @@ pub(crate) fn of(document: &Document<'_>, upstream: &str, base_url: &str) -> Cre
     let mut notes = Vec::new();
     let wanted = wanted(document);
     let known = |name: &&str| schemes.iter().find(|it| it.name == **name);
-    let chosen = wanted.iter().map(|names| {
-        let known: Vec<_> = names.iter().filter_map(known).collect();
-        known
-    });
-    let chosen = chosen.into_iter().find(|known| !known.is_empty());
-    let chosen = chosen.unwrap_or_else(|| match wanted.is_empty() {
-        true => schemes.first().into_iter().collect(),
-        false => Vec::new(),
-    });
+    let mut asked = wanted
+        .iter()
+        .map(|names| names.iter().filter_map(known).collect::<Vec<_>>());
+    let chosen = asked.find(|known| !known.is_empty());
+    let only = schemes.first().filter(|_| wanted.is_empty());
+    let chosen: Vec<_> = chosen.unwrap_or_else(|| only.into_iter().collect());
     let mut auths = Vec::new();
     for scheme in &chosen {
         // Of several secrets each has a variable of its own.

@@ -172,6 +172,7 @@ fn page(body: &str, link: Option<&str>) -> Act {
 
 /// B15: pages by path, by the address of the next page, after the last item, and by a member of the body. A list that is not
 /// whole is never told as whole.
+#[expect(clippy::too_many_lines, reason = "a page a line")]
 #[tokio::test]
 async fn pages_go_on_where_the_service_says() {
     let service = Service::start(|seen, _| {

@@ -172,7 +172,12 @@ fn every_scheme_of_a_requirement_is_written() {
     let lines: Vec<_> = lines
         .take_while(|line| !line.starts_with("[[tool]]"))
         .collect();
-    insta::assert_snapshot!(lines.join("\n"), @"");
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    [[upstream]]
+    name = "metrics"
+    base_url = "https://api.metrics.example"
+    auth = [{ header = { name = "DD-API-KEY", value = "env:METRICS_APIKEY_API_KEY" } }, { header = { name = "DD-APPLICATION-KEY", value = "env:METRICS_APPKEY_API_KEY" } }]
+    "#);
     assert_eq!(
         import.report.notes,
         ["of several credentials \"apiKey\" and \"appKey\" were chosen; the others: token"]

@@ -76,6 +76,12 @@ pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
             }
         }
     }
+    answer_headers(tool, place);
+    pagination(tool, place);
+}
+
+/// Complains about names of headers that none can have.
+fn answer_headers(tool: &ToolEntry, place: &mut Checker<'_>) {
     if let Some(response) = &tool.response {
         let mut below = place.key("response");
         let mut below = below.key("headers");
@@ -86,7 +92,6 @@ pub(super) fn check(tool: &ToolEntry, place: &mut Checker<'_>) {
             }
         }
     }
-    pagination(tool, place);
 }
 
 /// Complains about settings of a member inside an argument that are for whole arguments. A pointer that leads nowhere is found with the
