@@ -168,11 +168,11 @@ async fn over_http(programs: &Programs, effort: Effort) -> Result<()> {
 
 fn ours<'s>(
     gateways: &'s [(Server, TempDir)],
-    names: [(&str, &'static str); 3],
+    ways: [(&str, &'static str); 3],
     upstream: &'s Server,
     talk: &Talk,
 ) -> Vec<Way<'s>> {
-    let named = gateways.iter().zip(names);
+    let named = gateways.iter().zip(ways);
     let way = |((gateway, _), (_, name)): (&'s (Server, TempDir), (_, &'static str))| Way {
         name,
         front: gateway,
