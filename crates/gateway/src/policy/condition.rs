@@ -102,12 +102,13 @@ impl Condition {
     /// Checks the expression against a tool that has changed since its rule was accepted, or that has arrived since.
     ///
     /// A tool that was there `before` has to declare what it declared then: `has(…)` would be false for every call of it, and
-    /// the rule would be open. For a new tool, one of the tools that the rule matches has to declare each member.
-    pub fn check_later(
+    /// the rule would be open. For a new tool, one of the tools that the rule matches has to declare each member; they are asked for
+    /// only if the tool itself does not.
+    pub(super) fn check_later<'t>(
         &self,
         tool: &ToolSpec,
         before: Option<&ToolSpec>,
-        matched: &[&ToolSpec],
+        matched: &dyn Fn() -> Vec<&'t ToolSpec>,
     ) -> Result<(), Wrong> {
         check::later(&self.root, tool, before, matched)
     }

@@ -215,11 +215,7 @@ impl CountedConditions {
             |pattern: Option<&Glob>| pattern.is_none_or(|it| it.matches(tool.name.as_str()));
         let conditions = self.conditions.iter().filter(|it| every(it.tools.as_ref()));
         let conditions = conditions.filter_map(|counted| {
-            let matched = match (&counted.tools, before) {
-                (Some(pattern), _) => matched(pattern, changed),
-                (None, Some(_)) => Vec::new(),
-                (None, None) => changed.tools.to_vec(),
-            };
+            let matched = || matched(counted.tools.as_ref(), changed);
             let condition = &counted.condition;
             let wrong = condition.check_later(tool, before, &matched).err()?;
             let (entry, place) = (&counted.entry, &counted.place);

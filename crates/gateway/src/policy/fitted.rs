@@ -126,6 +126,8 @@ impl Fitted {
         let revision = catalog.revision();
         let entries = catalog.list();
         let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+        // As a rule a policy fits the tools that it is loaded with.
+        let fits_all = self.tools.is_empty() && policy.fits(&specs).is_ok();
         let mut tools: HashMap<ToolName, Known> = self
             .tools
             .iter()
@@ -140,11 +142,15 @@ impl Fitted {
                 continue;
             }
             let accepted = known.and_then(|known| known.accepted.clone());
-            let misfits = policy.misfits(Changed {
-                tool: entry.spec(),
-                before: accepted.as_deref().map(Entry::spec),
-                tools: &specs,
-            });
+            let misfits = if fits_all {
+                Vec::new()
+            } else {
+                policy.misfits(Changed {
+                    tool: entry.spec(),
+                    before: accepted.as_deref().map(Entry::spec),
+                    tools: &specs,
+                })
+            };
             let accepted = accepted.or_else(|| misfits.is_empty().then(|| entry.clone()));
             let known = Known {
                 digest: entry.digest(),

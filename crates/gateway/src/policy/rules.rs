@@ -98,7 +98,7 @@ impl CallRules {
         let rules = self.of_tool(tool.name.as_str());
         let misfits = rules.filter_map(|rule| {
             let condition = rule.condition.as_ref()?;
-            let matched = matched(&rule.tool, changed);
+            let matched = || matched(Some(&rule.tool), changed);
             let wrong = condition.check_later(tool, before, &matched).err()?;
             let is_enforced = is_enforced && rule.mode == Mode::Enforce;
             let (place, source) = (&rule.place, condition.source());
@@ -265,15 +265,11 @@ impl Conditions for CallRules {
     }
 }
 
-/// The tools that an entry matches. Only an entry for a new tool asks for them.
-pub(super) fn matched<'a>(pattern: &Glob, changed: Changed<'a>) -> Vec<&'a ToolSpec> {
-    if changed.before.is_some() {
-        return Vec::new();
-    }
-    let tools = changed.tools.iter().copied();
-    tools
-        .filter(|tool| pattern.matches(tool.name.as_str()))
-        .collect()
+/// The tools that an entry matches; every tool if it has no pattern.
+pub(super) fn matched<'a>(pattern: Option<&Glob>, changed: Changed<'a>) -> Vec<&'a ToolSpec> {
+    let is_matched =
+        |tool: &&ToolSpec| pattern.is_none_or(|pattern| pattern.matches(tool.name.as_str()));
+    changed.tools.iter().copied().filter(is_matched).collect()
 }
 
 fn apply(judgement: &mut Judgement, rule: &ReadyRule, outcome: Outcome) {

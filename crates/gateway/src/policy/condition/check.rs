@@ -52,11 +52,11 @@ pub(super) fn against(root: &Node, tools: &[&ToolSpec]) -> Result<(), Wrong> {
 }
 
 /// Checks an expression against a tool that is not the one it was accepted with.
-pub(super) fn later(
+pub(super) fn later<'t>(
     root: &Node,
     tool: &ToolSpec,
     before: Option<&ToolSpec>,
-    matched: &[&ToolSpec],
+    matched: &dyn Fn() -> Vec<&'t ToolSpec>,
 ) -> Result<(), Wrong> {
     let args = Type::of_arguments(tool);
     let was = before.map(Type::of_arguments);
@@ -72,7 +72,9 @@ pub(super) fn later(
         let has = |kind: &Type| find(kind, &path.members).is_ok();
         let is_needed = match &was {
             Some(was) => has(was),
-            None => !matched.iter().any(|other| has(&Type::of_arguments(other))),
+            None => !matched()
+                .into_iter()
+                .any(|other| has(&Type::of_arguments(other))),
         };
         if is_needed {
             lost = Err(unknown(node.at, path, tool.name.as_str(), Some(&missing)));
