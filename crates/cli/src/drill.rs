@@ -3,12 +3,14 @@
 //! No upstream is called: each tool is replaced by a [double](double::Double) with the same declaration, whose only effect is that it is
 //! counted. The scratch store has a log key of its own and is deleted afterwards; the real store is not opened.
 
+mod backups;
 mod checks;
 mod double;
 mod example;
 mod scratch;
 pub(crate) mod worker;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
@@ -80,24 +82,43 @@ const CHECKS: [(&str, Check); 15] = [
     ("kill -9 loses and doubles nothing", checks::killed),
     ("every call is in a log that verifies", checks::log_verifies),
     ("an erased user is gone, the log verifies", checks::erasure),
-    ("a backup holds what it was made from", checks::backup),
+    (
+        "a backup can be restored, and verifies",
+        backups::of_scratch,
+    ),
     ("a changed byte of the log is found", checks::tampering),
 ];
 
-/// Tries every guarantee, with tools whose effect happens `times` times a call. `on_check` is called before each check.
+/// The check of a backup of the real store.
+const NEWEST_BACKUP: &str = "the newest backup can be restored, and verifies";
+
+/// Tries every guarantee, with tools whose effect happens `times` times a call, and the newest of these backups, if some are named.
+/// `on_check` is called before each check.
 pub(crate) fn run(
     options: &PlaceOptions,
     times: usize,
+    backup: Option<&Path>,
     mut on_check: impl FnMut(usize, usize),
 ) -> Result<Vec<Tried>, Failure> {
     let mut scratch = Scratch::make(options, times)?;
     let mut tried = Vec::new();
+    let all = CHECKS.len() + usize::from(backup.is_some());
     for (place, (guarantee, check)) in CHECKS.into_iter().enumerate() {
-        on_check(place, CHECKS.len());
+        on_check(place, all);
         let start = Instant::now();
         let outcome = check(&mut scratch)?;
         tried.push(Tried {
             guarantee,
+            outcome,
+            took: start.elapsed(),
+        });
+    }
+    if let Some(backup) = backup {
+        on_check(CHECKS.len(), all);
+        let start = Instant::now();
+        let outcome = backups::newest(&scratch, options, backup)?;
+        tried.push(Tried {
+            guarantee: NEWEST_BACKUP,
             outcome,
             took: start.elapsed(),
         });

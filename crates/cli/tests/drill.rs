@@ -133,3 +133,70 @@ fn what_cannot_be_tried_is_said() {
         Some("not checked")
     );
 }
+
+/// Runs the command on a folder with a shop.
+fn run(folder: &TempDir, args: &[&str]) -> Output {
+    let _watchdog = Watchdog::start();
+    std::fs::write(
+        folder.path().join("countersign.toml"),
+        "[shop]\nenabled = true\n",
+    )
+    .unwrap();
+    Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(args)
+        .current_dir(folder.path())
+        .env("COUNTERSIGN_DATA", folder.path().join("data"))
+        .env_remove("COUNTERSIGN_STORE")
+        .env_remove("COUNTERSIGN_MASTER_KEY")
+        .output()
+        .unwrap()
+}
+
+/// The newest backup of the real store is restored into the scratch folder and verified there, with the keys beside it or those of the
+/// data folder; one with a changed byte is found out. The backup and the store stay as they are.
+#[test]
+fn the_newest_backup_is_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let backups = folder.path().join("backups");
+    std::fs::create_dir(&backups).unwrap();
+    let add = [
+        "call",
+        "notes.add",
+        "--user",
+        "ann",
+        "--args",
+        "{text: milk}",
+    ];
+    assert_eq!(run(&folder, &add).status.code(), Some(0));
+    for args in [
+        &["store", "backup", "backups/a.db"][..],
+        &["store", "backup", "backups/b.db", "--with-keys"],
+    ] {
+        let made = run(&folder, args);
+        assert_eq!(made.status.code(), Some(0), "{made:?}");
+    }
+    let newest = "the newest backup can be restored, and verifies";
+    let drill = |backup: &str, code: i32| {
+        let output = run(&folder, &["drill", "--json", "--backup", backup]);
+        let outcomes = outcomes(&output, code);
+        assert_eq!(outcomes.len(), 16);
+        let found = outcomes
+            .into_iter()
+            .find(|(guarantee, _)| guarantee == newest);
+        found.unwrap().1
+    };
+    let before = std::fs::read(backups.join("b.db")).unwrap();
+    assert_eq!(drill("backups", 0), "held");
+    assert_eq!(drill("backups/a.db", 0), "held");
+    assert_eq!(std::fs::read(backups.join("b.db")).unwrap(), before);
+    let mut damaged = before;
+    let at = damaged
+        .windows(8)
+        .rposition(|bytes| bytes == b"\"request")
+        .unwrap();
+    *damaged.get_mut(at + 1).unwrap() ^= 1;
+    std::fs::write(backups.join("b.db"), damaged).unwrap();
+    assert_eq!(drill("backups", 1), "broken");
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    assert_eq!(drill("empty", 1), "broken");
+}

@@ -22,11 +22,16 @@ use crate::terminal::Terminal;
 Examples:
   countersign drill
   countersign drill --junit drill.xml
+  countersign drill --backup /backups
   countersign drill --json | jq '.[] | select(.outcome != \"held\")'")]
 pub(crate) struct Drill {
     /// Also write the results as `JUnit` XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+
+    /// Also restore the newest backup of the real store into the scratch folder and verify it: a file, or a folder of them
+    #[arg(long, value_name = "FILE|FOLDER")]
+    backup: Option<PathBuf>,
 
     /// Make every effect happen so often, to see that the checks can fail
     #[arg(long, hide = true, default_value_t = 1)]
@@ -40,7 +45,7 @@ impl Drill {
         terminal: &mut Terminal,
     ) -> Result<Exit, Failure> {
         let bar = terminal.bar(0, "guarantees tried");
-        let tried = drill::run(options, self.times, |done, all| {
+        let tried = drill::run(options, self.times, self.backup.as_deref(), |done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         });

@@ -8,7 +8,7 @@ use crate::terminal::Terminal;
 pub(crate) mod backup;
 pub(crate) mod clock;
 mod migrate;
-mod restore;
+pub(crate) mod restore;
 
 /// Back up, restore or migrate the store, or trust its clock
 #[derive(Debug, clap::Args)]

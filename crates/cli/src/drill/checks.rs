@@ -16,7 +16,6 @@ use super::Outcome;
 use super::example;
 use super::scratch::{Scratch, Subject, Try, asked, count};
 use super::worker;
-use crate::backup;
 use crate::failure::Failure;
 use crate::journal::CHECKPOINT;
 use crate::place::{Place, archive_failed};
@@ -516,7 +515,7 @@ pub(super) fn log_verifies(scratch: &mut Scratch) -> Result<Outcome, Failure> {
 }
 
 /// Verifies the log of a place, with the number of its records or what is wrong.
-fn verified(place: &Place) -> Result<(bool, String), Failure> {
+pub(super) fn verified(place: &Place) -> Result<(bool, String), Failure> {
     let verification = Verification {
         held: place.folder.read(CHECKPOINT)?,
         is_held_beside: true,
@@ -555,29 +554,6 @@ pub(super) fn erasure(scratch: &mut Scratch) -> Result<Outcome, Failure> {
         (false, true) => Outcome::Held(what),
         (true, _) => Outcome::Broken("the user is still known".to_owned()),
         (false, false) => Outcome::Broken(what),
-    })
-}
-
-pub(super) fn backup(scratch: &mut Scratch) -> Result<Outcome, Failure> {
-    scratch.sign()?;
-    let place = scratch.place()?;
-    let records = verified(place)?.1;
-    let file = scratch.path().join("backup.db");
-    let mut quiet = |_| {};
-    let made = backup::backup(
-        &place.backend,
-        &place.folder,
-        &file,
-        false,
-        backup::Writer::Command,
-        &mut quiet,
-    );
-    let made = place.runtime.block_on(made)?;
-    let copied = format!("{} records", made.signed);
-    Ok(if copied == records {
-        Outcome::Held(copied)
-    } else {
-        Outcome::Broken(format!("{copied} of {records}"))
     })
 }
 

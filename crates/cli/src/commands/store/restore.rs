@@ -128,6 +128,17 @@ impl Restore {
     }
 }
 
+/// Restores a backup into a folder that has no store, and returns the number of records of its log: for trying that it can be done.
+pub(crate) fn into_empty(file: &Path, options: &PlaceOptions) -> Result<u64, Failure> {
+    let (data, store) = options.names()?;
+    let StoreName::Sqlite(path) = &store else {
+        return Err(Failure::new(
+            "a backup file can only be restored into a SQLite store",
+        ));
+    };
+    Ok(file::restore(data, path, file, options, true)?.records)
+}
+
 /// Says who owns the files now, where the restore ran under another account.
 fn tell_given(given: &Given, terminal: &mut Terminal) -> Result<(), Failure> {
     match given {
