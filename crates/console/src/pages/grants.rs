@@ -186,8 +186,10 @@ fn filled_in(posted: &Posted) -> Value {
             ("limit".to_owned(), json!(text("limit"))),
             ("currency".to_owned(), json!(text("currency"))),
         ]);
-        if !text("at").is_empty() {
-            amount.insert("at".to_owned(), text("at").into());
+        for name in ["at", "currency_at", "unit"] {
+            if !text(name).is_empty() {
+                amount.insert(name.to_owned(), text(name).into());
+            }
         }
         body.insert("amount".to_owned(), Value::Object(amount));
     }
