@@ -210,10 +210,13 @@ impl Budgets {
         for (index, budget) in budgets.iter().enumerate() {
             let amounts = budget.tools.iter().enumerate();
             for (at, amount) in amounts.filter(|(_, it)| it.tools.matches(&facts.tool.name)) {
-                let holds = amount
-                    .when
-                    .as_ref()
-                    .map_or(Some(true), |it| it.holds(facts));
+                let holds = amount.when.as_ref().map_or(Some(true), |when| {
+                    // The stricter of two actors: more is spent, and less is given back.
+                    match amount.direction {
+                        Direction::Spend => when.holds(facts),
+                        Direction::Refund => when.holds_for_all(facts),
+                    }
+                });
                 match holds {
                     Some(true) => {
                         entries.push((index, at));

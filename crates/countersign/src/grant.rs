@@ -50,6 +50,12 @@ pub use stored::{COLLECTION, StoredGrants};
 pub trait Language: fmt::Debug + Send + Sync {
     /// Reads a condition, and checks it against the declarations of the tools that it is for, if some are given.
     fn read(&self, text: &str, tools: &[&ToolSpec]) -> Result<Box<dyn Clause>, Wrong>;
+
+    /// True if the declaration of a tool has the argument that a JSON pointer leads to, or leaves it open.
+    fn has(&self, tool: &ToolSpec, pointer: &str) -> bool;
+
+    /// The JSON pointer to the currency that a tool declares beside an amount; `None` if it declares none.
+    fn currency_beside(&self, tool: &ToolSpec, amount: &str) -> Option<String>;
 }
 
 /// A mistake in a condition.

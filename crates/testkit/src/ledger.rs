@@ -432,6 +432,7 @@ macro_rules! ledger_contract {
             grants {
                 racing_writes_never_overspend_a_grant
                 racing_effects_elsewhere_never_overspend_a_grant
+                racing_calls_never_overspend_the_amount_of_a_grant
                 a_revocation_ends_a_grant_everywhere
                 grants_survive_a_restart_and_go_with_their_user
             }

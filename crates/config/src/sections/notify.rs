@@ -67,7 +67,7 @@ pub enum NotifyEvent {
     VerificationFailed,
     /// Tools of an upstream that are not as they were approved.
     DefinitionsChanged,
-    /// A budget that is spent.
+    /// A budget of which at most a tenth is left.
     BudgetUsedUp,
 }
 

@@ -35,8 +35,11 @@ pub enum Stage {
 /// What a rule may look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// The caller.
+    /// The caller: with the actor that the call names, if it may name one.
     pub principal: &'a Principal,
+    /// The caller as the credential proves it; `None` if the call names no other actor. A rule is decided for both, and the stricter
+    /// decision counts: another name opens nothing.
+    pub proved: Option<&'a Principal>,
     /// The user on whose behalf; `None` if a call has to name the user first.
     pub user_id: Option<&'a str>,
     /// The tool.
@@ -55,6 +58,18 @@ pub struct Facts<'a> {
     pub arguments: &'a Value,
     /// True if every decimal number in the arguments is as it was sent; false if one has more digits than a double.
     pub is_exact: bool,
+}
+
+impl<'a> Facts<'a> {
+    /// The call as each of its actors makes it: the named one, and the proved one if that is another.
+    pub fn views(&self) -> impl Iterator<Item = Facts<'a>> + use<'a> {
+        let own = Facts {
+            proved: None,
+            ..*self
+        };
+        let proved = self.proved.map(|principal| Facts { principal, ..own });
+        std::iter::once(own).chain(proved)
+    }
 }
 
 /// True if every decimal number of a JSON text has no more digits than every double keeps: [`Facts::is_exact`] of the text.
@@ -100,9 +115,16 @@ impl When {
         self.needs_arguments
     }
 
-    /// Decides the condition for a call; `None` if it cannot be decided.
+    /// True if the condition holds for one of the actors of a call; `None` if it cannot be decided.
     pub fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
-        self.clause.holds(facts)
+        let views = facts.views().map(|view| self.clause.holds(&view));
+        views.reduce(|one, other| Some(one? | other?)).flatten()
+    }
+
+    /// True if the condition holds for every actor of a call; `None` if it cannot be decided.
+    pub fn holds_for_all(&self, facts: &Facts<'_>) -> Option<bool> {
+        let views = facts.views().map(|view| self.clause.holds(&view));
+        views.reduce(|one, other| Some(one? & other?)).flatten()
     }
 }
 

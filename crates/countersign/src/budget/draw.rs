@@ -97,7 +97,13 @@ impl Plan {
                 Source::Budget(drawn) => drawn,
                 Source::Grant => return None,
             };
-            let value = data.pointer(source.spent.as_ref()?)?;
+            let pointer = source.spent.as_ref()?;
+            let value = data.pointer(pointer)?;
+            let beside = currency_beside(data, pointer);
+            if beside.is_some_and(|(found, _)| !source.currency.is(found)) {
+                tracing::warn!("the amount in the tool's answer is in another currency than the budget; the reserved amount is counted");
+                return None;
+            }
             match source.currency.read(value, source.unit) {
                 Ok(money) => Some(source.direction.signed(money)),
                 Err(error) => {
@@ -211,6 +217,19 @@ fn uncountable(budget: String, error: InvalidMoney) -> Say {
     }
 }
 
+/// The currency that stands beside an amount, or beside an object that the amount is in: the nearest one, and its place.
+fn currency_beside<'v>(value: &'v Value, amount: &str) -> Option<(&'v str, String)> {
+    let mut at = amount;
+    while let Some((parent, _)) = at.rsplit_once('/') {
+        let found = value.pointer(parent).and_then(|it| it.get("currency"));
+        if let Some(currency) = found.and_then(Value::as_str) {
+            return Some((currency, format!("{parent}/currency")));
+        }
+        at = parent;
+    }
+    None
+}
+
 /// Refuses another currency than the pot's: such amounts are not comparable, whatever the rate.
 fn check_currency(
     call: &Call<'_>,
@@ -220,9 +239,12 @@ fn check_currency(
     let (found, field) = match &tool.currency {
         Some(pointer) => {
             let found = call.arguments.pointer(pointer).and_then(Value::as_str);
-            (Some(found.unwrap_or_default()), pointer.as_str())
+            (Some(found.unwrap_or_default()), pointer.clone())
         }
-        None => (call.currency, "/currency"),
+        None => match currency_beside(call.arguments, &tool.amount) {
+            Some((found, field)) => (Some(found), field),
+            None => (call.currency, "/currency".to_owned()),
+        },
     };
     let Some(found) = found.filter(|found| !budget.currency.is(found)) else {
         return Ok(());
@@ -236,7 +258,7 @@ fn check_currency(
     } else {
         Say::OtherCurrency { budget, currency }
     };
-    Err(refused(message, field).hint(hint).into())
+    Err(refused(message, &field).hint(hint).into())
 }
 
 fn refused(message: Say, field: &str) -> ErrorBody {

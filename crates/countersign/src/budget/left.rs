@@ -33,7 +33,7 @@ impl BudgetLeft {
     }
 }
 
-/// A budget that is spent in its present window, by at least one of those whom it counts.
+/// A budget of which at most a tenth is left in its present window, for at least one of those whom it counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpentBudget {
     /// Its name.
@@ -80,7 +80,7 @@ impl Budgets {
             };
             let left = budget.limit.0.saturating_sub(row.spent);
             if row.window_start != window_start(now.as_second(), key.window_seconds)
-                || left > budget.limit.0 / LOW_PART
+                || !is_low(budget, row.spent)
             {
                 continue;
             }
@@ -101,8 +101,9 @@ impl Budgets {
         Ok(low)
     }
 
-    /// The budgets that are spent in their present window, and true if every pot was looked at. Amounts that are only
-    /// reserved do not count: they may be given back.
+    /// The budgets of which at most a tenth is left in their present window, and true if every pot was looked at. A call that costs
+    /// more than the rest is refused, so a pot is seldom spent to the last cent. Amounts that are only reserved do not count:
+    /// they may be given back.
     pub async fn spent(
         &self,
         pots: &dyn Pots,
@@ -119,7 +120,7 @@ impl Budgets {
         for row in rows {
             let is_it = |budget: &&Budget| {
                 let pot = budget.pot(&row.key.user_id, row.key.holder.clone());
-                pot == row.key && row.spent >= budget.limit.0
+                pot == row.key && is_low(budget, row.spent)
             };
             let start = window_start(now.as_second(), row.key.window_seconds);
             if row.window_start == start
@@ -171,6 +172,11 @@ impl Budgets {
         }
         Ok(all)
     }
+}
+
+/// True if at most a tenth of a budget is left.
+fn is_low(budget: &Budget, spent: i64) -> bool {
+    budget.limit.0.saturating_sub(spent) <= budget.limit.0 / LOW_PART
 }
 
 /// True if a pot is one that a budget of this scope draws on. A budget whose scope was changed leaves pots of the old one.

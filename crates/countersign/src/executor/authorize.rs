@@ -112,6 +112,7 @@ impl Executor {
         let names_user = principal.may_act_for_others;
         let facts = Facts {
             principal,
+            proved: None,
             user_id: (!names_user).then_some(&*principal.user_id),
             tool: entry.spec(),
             upstream: entry.tool().upstream(),
@@ -177,8 +178,10 @@ impl Allowed {
         trail: &Trail,
     ) -> Facts<'a> {
         let request = &self.request;
+        let own = &*self.call.principal;
         Facts {
             principal,
+            proved: (request.actor != own.actor).then_some(own),
             user_id: Some(&request.user_id),
             tool: self.entry.spec(),
             upstream: self.entry.tool().upstream(),

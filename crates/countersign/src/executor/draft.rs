@@ -137,10 +137,11 @@ impl Executor {
     }
 }
 
-/// The member `act` with the conditional rules that hold for the call and the grant that answered for it, if there are
-/// any.
+/// The member `act` with the conditional rules that hold for the call, the grant that answered for it, and the limit or budget
+/// that refused it, if there are any. All of these are names of the policy, or ids.
 fn acted(act: Value, facts: &Facts) -> Value {
-    if facts.ruled.is_empty() && facts.grant_id.is_none() {
+    let [limit, budget] = &facts.refused_by;
+    if facts.ruled.is_empty() && facts.grant_id.is_none() && limit.is_none() {
         return act;
     }
     let mut members = match act {
@@ -155,6 +156,11 @@ fn acted(act: Value, facts: &Facts) -> Value {
     }
     if let Some(id) = &facts.grant_id {
         members.insert("grant_id".to_owned(), (&**id).into());
+    }
+    for (name, value) in [("limit", limit), ("budget", budget)] {
+        if let Some(value) = value {
+            members.insert(name.to_owned(), value.as_str().into());
+        }
     }
     Value::Object(members)
 }

@@ -80,6 +80,7 @@ impl Executor {
         let keys = keys.map_err(|error| store_fault(&error))?;
         let facts = Facts {
             principal: reader.principal,
+            proved: None,
             user_id: Some(reader.user_id),
             tool: entry.spec(),
             upstream: entry.tool().upstream(),

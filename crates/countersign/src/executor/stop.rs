@@ -56,6 +56,10 @@ impl Executor {
         let id = parts.ids.snapshot_id();
         let refused = self.count_refusal(&error, &trail, &id);
         trail.record.code = Some(error.code);
+        trail.facts.refused_by = ["limit", "budget"].map(|name| {
+            let found = error.details.extra.get(name)?;
+            found.as_str().map(str::to_owned)
+        });
         let error = error.in_language(trail.language);
         let mut reply = ReplyEnvelope::failure(trail.record.request_id.clone(), error);
         reply.warnings.clone_from(&trail.facts.warnings);

@@ -86,6 +86,8 @@ pub(super) struct Facts {
     pub(super) ruled: Vec<Ruled>,
     /// The standing grant that answered in the user's place.
     pub(super) grant_id: Option<Arc<str>>,
+    /// The limit that refused the call, and the name of the budget if it was one.
+    pub(super) refused_by: [Option<String>; 2],
 }
 
 /// Maximum length of an unknown tool name in the record; a known one is no longer.
@@ -161,6 +163,7 @@ impl Executor {
                 order: None,
                 ruled: Vec::new(),
                 grant_id: None,
+                refused_by: [None, None],
             },
         }
     }

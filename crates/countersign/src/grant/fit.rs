@@ -1,5 +1,7 @@
 //! The grants that cover a call.
 
+use std::sync::{Arc, PoisonError};
+
 use countersign_contract::evidence::Link;
 use countersign_contract::{Actor, Digest, ToolName};
 use countersign_evidence::seal::UserKey;
@@ -8,9 +10,12 @@ use serde_json::Value;
 
 use super::kept::{Kept, Read};
 use super::stored::{GRANTS_MAX, StoredGrants};
-use crate::authorize::Facts;
+use crate::authorize::{Clause, Facts};
 use crate::budget::{Call, Plan};
 use crate::ledger::{DocumentRead, Draw, Error};
+
+/// Maximum number of conditions that stay read.
+const CLAUSES_MAX: usize = 1024;
 
 /// A call that has to be confirmed.
 pub(crate) struct Sought<'a> {
@@ -101,12 +106,29 @@ impl StoredGrants {
         let Some(when) = &grant.when else {
             return true;
         };
-        let Some(language) = &self.language else {
-            return false;
+        let clause = self.clause(when);
+        // A name in the envelope opens nothing: the condition has to hold for the proved actor, too.
+        let holds = |clause: Arc<dyn Clause>| {
+            let mut views = sought.facts.views();
+            views.all(|view| clause.holds(&view) == Some(true))
         };
+        clause.is_some_and(holds)
+    }
+
+    /// A condition, read once; `None` if it cannot be read.
+    fn clause(&self, when: &str) -> Option<Arc<dyn Clause>> {
+        let language = self.language.as_ref()?;
+        let mut clauses = self.clauses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = clauses.get(when) {
+            return known.clone();
+        }
         // It was checked against the tools when the grant was made, and they are the same.
-        let clause = language.read(when, &[]);
-        clause.is_ok_and(|clause| clause.holds(&sought.facts) == Some(true))
+        let read: Option<Arc<dyn Clause>> = language.read(when, &[]).ok().map(Arc::from);
+        if clauses.len() >= CLAUSES_MAX {
+            clauses.clear();
+        }
+        clauses.insert(when.to_owned(), read.clone());
+        read
     }
 }
 

@@ -97,7 +97,7 @@ impl StoredGrants {
                 name: entry.name().clone(),
                 definition: entry.digest(),
                 amount: match &amount {
-                    Some(amount) => Some(amount_place(amount, entry.spec())?),
+                    Some(amount) => Some(self.amount_place(amount, entry.spec())?),
                     None => None,
                 },
             });
@@ -129,6 +129,36 @@ impl StoredGrants {
             link: Link::rests_on(self.ids.snapshot_id(), Digest([0; 32])),
             revoked: None,
         })
+    }
+
+    /// The place of the amount in the arguments of a tool: as the grant says, or as the tool declares its terms. If the grant
+    /// names no currency, the one that the tool declares beside the amount counts.
+    fn amount_place(&self, amount: &GrantAmount, tool: &ToolSpec) -> Result<AmountPlace, Error> {
+        let unusable = || Error::invalid("/amount/at", Rule::AmountAt);
+        let language = self.language.as_ref();
+        let beside = |at: &str| language.and_then(|it| it.currency_beside(tool, at));
+        let place = match (&amount.at, &tool.behaviour.confirmation) {
+            (Some(at), _) => AmountPlace {
+                at: at.clone(),
+                currency_at: amount.currency_at.clone().or_else(|| beside(at)),
+                unit: amount.unit,
+            },
+            (None, Confirmation::Terms(terms)) => AmountPlace {
+                at: terms.ceiling.amount.clone(),
+                currency_at: Some(terms.ceiling.currency.clone()),
+                unit: terms.ceiling.unit,
+            },
+            (None, Confirmation::Never | Confirmation::Always) => return Err(unusable()),
+        };
+        let has = |pointer: &String| {
+            let is_whole = language.is_none_or(|language| language.has(tool, pointer));
+            is_whole && has_parameter(tool, pointer)
+        };
+        let mut pointers = std::iter::once(&place.at).chain(&place.currency_at);
+        if !pointers.all(has) {
+            return Err(unusable());
+        }
+        Ok(place)
     }
 
     /// The tools of a new grant.
@@ -304,34 +334,7 @@ fn checked_amount(amount: &GrantAmount) -> Result<GrantAmount, Error> {
     })
 }
 
-/// The place of the amount in the arguments of a tool: as the grant says, or as the tool declares its terms.
-fn amount_place(amount: &GrantAmount, tool: &ToolSpec) -> Result<AmountPlace, Error> {
-    let unusable = || Error::invalid("/amount/at", Rule::AmountAt);
-    let place = match (&amount.at, &tool.behaviour.confirmation) {
-        (Some(at), _) => AmountPlace {
-            at: at.clone(),
-            currency_at: amount.currency_at.clone(),
-            unit: amount.unit,
-        },
-        (None, Confirmation::Terms(terms)) => AmountPlace {
-            at: terms.ceiling.amount.clone(),
-            currency_at: Some(terms.ceiling.currency.clone()),
-            unit: terms.ceiling.unit,
-        },
-        (None, Confirmation::Never | Confirmation::Always) => return Err(unusable()),
-    };
-    let pointers = [Some(&place.at), place.currency_at.as_ref()];
-    if !pointers
-        .into_iter()
-        .flatten()
-        .all(|at| has_parameter(tool, at))
-    {
-        return Err(unusable());
-    }
-    Ok(place)
-}
-
-/// True if a pointer leads to something that a tool may be given.
+/// True if a pointer begins with something that a tool may be given. The language of conditions looks at the rest of it.
 fn has_parameter(tool: &ToolSpec, pointer: &str) -> bool {
     let Some(rest) = pointer.strip_prefix('/') else {
         return false;

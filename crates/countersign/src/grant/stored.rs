@@ -3,6 +3,7 @@
 //! Two documents a grant, in a collection that no tool can name: the grant itself among the user's documents, and one
 //! among the shared documents that names its user. Both go when the user is erased.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use countersign_evidence::seal::UserKey;
 use jiff::Timestamp;
 
 use super::kept::{Kept, Read, given_to};
-use super::{DEPTH_MAX, Language};
+use super::{Clause, DEPTH_MAX, Language};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::consent::{Kind, Shelf};
@@ -47,6 +48,8 @@ pub struct StoredGrants {
     pub(super) catalog: Option<Catalog>,
     /// The language of conditions; without it none can be read, and none holds.
     pub(super) language: Option<Arc<dyn Language>>,
+    /// Conditions that were read, by their text; `None` for one that cannot be read.
+    pub(super) clauses: Mutex<HashMap<String, Option<Arc<dyn Clause>>>>,
     /// The latest believed time of the store, and when it was read, in the clock's monotonic time.
     mark: Mutex<Option<(Duration, Timestamp)>>,
 }
@@ -73,6 +76,7 @@ impl StoredGrants {
             retention: RetentionPlan::default(),
             catalog: None,
             language: None,
+            clauses: Mutex::default(),
             mark: Mutex::new(None),
         }
     }

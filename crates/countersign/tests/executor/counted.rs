@@ -72,7 +72,7 @@ async fn a_flood_of_rate_limited_calls_is_two_records() {
         said(&world).await,
         json!([
             ["call", null, null],
-            ["denial", "RATE_LIMITED", null],
+            ["denial", "RATE_LIMITED", {"limit": "user"}],
             ["denial", "RATE_LIMITED", {
                 "event": "refusals_counted",
                 "count": 1_998,

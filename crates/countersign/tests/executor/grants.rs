@@ -2,6 +2,7 @@
 //! more than the policy allows. `making` has who gives and takes one, `using` what becomes of calls.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use countersign::authorize::{Authorizer, Decision, Facts, Verdict};
 use countersign::contract::grant::GrantAmount;
@@ -79,6 +80,33 @@ impl Language for Below {
         }
         let member = member.to_owned();
         Ok(Box::new(Bound { member, most }))
+    }
+
+    fn has(&self, _: &ToolSpec, _: &str) -> bool {
+        true
+    }
+
+    fn currency_beside(&self, _: &ToolSpec, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// A language that counts how often it reads a condition.
+#[derive(Debug, Default)]
+pub(crate) struct Counting(pub(crate) AtomicUsize);
+
+impl Language for Counting {
+    fn read(&self, text: &str, tools: &[&ToolSpec]) -> Result<Box<dyn Clause>, Wrong> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Below.read(text, tools)
+    }
+
+    fn has(&self, tool: &ToolSpec, pointer: &str) -> bool {
+        Below.has(tool, pointer)
+    }
+
+    fn currency_beside(&self, tool: &ToolSpec, amount: &str) -> Option<String> {
+        Below.currency_beside(tool, amount)
     }
 }
 

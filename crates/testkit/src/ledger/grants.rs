@@ -8,7 +8,8 @@ use countersign::ledger::Error;
 use countersign::scribe::Act;
 use countersign::unavailable::Unavailable;
 use countersign::{Executor, Principal, ToolCall};
-use countersign_contract::tool::Effect;
+use countersign_contract::grant::GrantAmount;
+use countersign_contract::tool::{AmountUnit, Effect};
 use countersign_contract::{
     Actor, ActorType, ErrorCode, Grant, GrantState, NewGrant, RecordKind, ReplyEnvelope,
     RequestEnvelope, Retention, ToolName,
@@ -36,13 +37,22 @@ async fn make(
     calls: Option<u32>,
     parent: Option<String>,
 ) -> Result<Grant, Error> {
+    Box::pin(make_with(executor, calls, parent, None)).await
+}
+
+async fn make_with(
+    executor: &Executor,
+    calls: Option<u32>,
+    parent: Option<String>,
+    amount: Option<GrantAmount>,
+) -> Result<Grant, Error> {
     let new = NewGrant {
         user_id: None,
         to: agent(),
         tools: vec![ToolName::new("count.up").expect("a name")],
         when: None,
         calls,
-        amount: None,
+        amount,
         until: "2027-06-15T12:00:00Z".to_owned(),
         parent,
     };
@@ -115,6 +125,49 @@ pub(super) async fn racing_writes_never_overspend_a_grant(fresh: &Fresh) -> Chec
 /// Racing calls with a key each, with an external effect.
 pub(super) async fn racing_effects_elsewhere_never_overspend_a_grant(fresh: &Fresh) -> Checked {
     no_more_than_allowed(fresh, Effect::External, true).await
+}
+
+/// Racing calls of about 1,000 euros each, under a grant of 4,100 euros a day: four of them run, whichever process they are in.
+pub(super) async fn racing_calls_never_overspend_the_amount_of_a_grant(fresh: &Fresh) -> Checked {
+    for (effect, keyed) in [(Effect::Write, false), (Effect::External, true)] {
+        let processes = Processes::of(fresh, effect);
+        let amount = GrantAmount {
+            limit: "4100".to_owned(),
+            currency: "EUR".to_owned(),
+            at: Some("/n".to_owned()),
+            currency_at: None,
+            unit: AmountUnit::Major,
+        };
+        let making = make_with(&processes.nth(0), None, None, Some(amount));
+        let grant = Box::pin(making).await?;
+        let base = if keyed { 1000 } else { 1020 };
+        let replies = race(CALLERS, |n| {
+            let executor = processes.nth(n);
+            let key = keyed.then(|| format!("amount-{n}"));
+            async move { Ok(call(&executor, base + n, key).await) }
+        })
+        .await?;
+        let ran = replies.iter().filter(|reply| reply.ok).count();
+        assert!(ran <= USES as usize, "{replies:#?}");
+        for n in ran..USES as usize {
+            let reply = call(
+                &processes.nth(n),
+                900 + n,
+                keyed.then(|| format!("later-{n}")),
+            )
+            .await;
+            assert!(reply.ok, "{reply:#?}");
+        }
+        let last = keyed.then(|| "last".to_owned());
+        assert!(!call(&processes.nth(0), 950, last).await.ok);
+        let used = shown(&processes.nth(1), &grant.id).await?;
+        assert_eq!(used.used.calls, u64::from(USES));
+        let revoked = processes.nth(0);
+        let by = Principal::user("u_1");
+        let revoked = revoked.grants().revoke(&grant.id, &by, None).await;
+        revoked.map_err(store_error)?;
+    }
+    Ok(())
 }
 
 /// Calls that race with a revocation: none runs after it, and what ran is counted.

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    Fixed, NEEDS, agent, buy, check_asked, euros, grant, make, revoke, shown, with_language, world,
+    Counting, Fixed, NEEDS, agent, buy, check_asked, euros, grant, make, revoke, shown,
+    with_language, world,
 };
 use crate::world::{Probe, World, call_as, check_error};
 
@@ -355,4 +356,25 @@ async fn calls_at_once_share_the_uses() {
         assert_eq!(ran.iter().filter(|ran| **ran).count(), 3);
         assert_eq!(shown(&world, "gr_1").await.used.calls, 3);
     }
+}
+
+/// A condition is read once, however many calls and grants it decides: reading one costs a thread.
+#[tokio::test]
+async fn a_condition_is_read_once() {
+    let language = Arc::new(Counting::default());
+    let own = language.clone();
+    let probes = [Probe::write("shop.buy").confirmed()];
+    let world = World::logging_with(probes, |builder| builder.grant_language(own));
+    for total in ["100", "200"] {
+        let below = NewGrant {
+            when: Some(format!("total<{total}")),
+            ..grant()
+        };
+        make(&world, &below).await;
+    }
+    let made = language.0.load(Ordering::SeqCst);
+    for total in 1..9 {
+        assert_eq!(buy(&world, "a_7", total, &json!({})).await["ok"], true);
+    }
+    assert_eq!(language.0.load(Ordering::SeqCst) - made, 2);
 }
