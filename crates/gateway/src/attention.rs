@@ -35,8 +35,8 @@ pub struct Attention {
 pub struct AttentionItem {
     /// Id of the item, the same for as long as it waits.
     pub id: String,
-    /// Code of its kind: `question`, `call_in_doubt`, `notification_failed`, `budget_nearly_used_up`, or the code of a problem of the
-    /// status.
+    /// Code of its kind: `question`, `call_in_doubt`, `notification_failed`, `budget_nearly_used_up`, `verification_failed`,
+    /// `definitions_changed`, `upstream_away`, or the code of a problem of the status.
     pub kind: &'static str,
     /// Time since when it waits; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,9 +95,9 @@ impl Gateway {
                 language,
             )
             .await;
-        let mut items = of_verification(&status);
+        let mut items = of_verification(&status, language);
         items.extend(of_problems(&status, view));
-        items.extend(of_upstreams(&status));
+        items.extend(of_upstreams(&status, language));
         let budgets = match view {
             View::Own => Vec::new(),
             View::Operator => self.low_budgets(language).await?,
@@ -105,7 +105,7 @@ impl Gateway {
         let doubts = match view {
             View::Own => Vec::new(),
             View::Operator => {
-                items.extend(self.undelivered().await?);
+                items.extend(self.undelivered(language).await?);
                 self.doubts().await?
             }
         };
@@ -114,8 +114,18 @@ impl Gateway {
         let more = counts.map(|count| count.saturating_sub(LISTED_MAX));
         let more = more.into_iter().sum();
         items.extend(budgets.into_iter().take(LISTED_MAX));
-        items.extend(doubts.iter().take(LISTED_MAX).map(of_doubt));
-        items.extend(questions.iter().take(LISTED_MAX).map(of_question));
+        items.extend(
+            doubts
+                .iter()
+                .take(LISTED_MAX)
+                .map(|row| of_doubt(row, language)),
+        );
+        items.extend(
+            questions
+                .iter()
+                .take(LISTED_MAX)
+                .map(|question| of_question(question, language)),
+        );
         Ok(Attention { items, more })
     }
 
@@ -130,7 +140,7 @@ impl Gateway {
     }
 
     /// Returns the targets of the configuration to which notifications were given up.
-    async fn undelivered(&self) -> Result<Vec<AttentionItem>, AttentionError> {
+    async fn undelivered(&self, language: Language) -> Result<Vec<AttentionItem>, AttentionError> {
         let targets = self.notify_targets();
         if targets.is_empty() {
             return Ok(Vec::new());
@@ -138,7 +148,7 @@ impl Gateway {
         let failed = self.executor().store().failed_deliveries().await;
         let failed = failed.map_err(AttentionError::Outbox)?.into_iter();
         let failed = failed.filter(|one| targets.iter().any(|target| target.name == one.target));
-        Ok(failed.map(|one| of_failed(&one)).collect())
+        Ok(failed.map(|one| of_failed(&one, language)).collect())
     }
 
     /// Returns the calls in doubt, oldest first.
@@ -175,44 +185,60 @@ impl Gateway {
 }
 
 /// Returns the last verification of this process, if it found a fault.
-fn of_verification(status: &Status) -> Vec<AttentionItem> {
+fn of_verification(status: &Status, language: Language) -> Vec<AttentionItem> {
     let verified = status.signing.verified.as_ref();
     let faulty = verified.filter(|verified| !verified.is_valid);
     let item = faulty.map(|verified| AttentionItem {
         id: "verification_failed".to_owned(),
         kind: "verification_failed",
         since: Some(verified.at),
-        what: format!("the log of {} records is not valid", verified.size),
+        what: Say::LogNotValid {
+            size: verified.size.to_string(),
+        }
+        .text(language),
         user_id: None,
         agent: None,
         tool: None,
-        settle: "`countersign verify --all` names what is wrong".to_owned(),
+        settle: Say::VerifyNames.text(language),
         page: "/evidence".to_owned(),
     });
     item.into_iter().collect()
 }
 
-/// Returns the upstreams that list tools which are not as they were approved.
-fn of_upstreams(status: &Status) -> Vec<AttentionItem> {
+/// Returns the upstreams that list tools which are not as they were approved, and those that do not answer.
+fn of_upstreams(status: &Status, language: Language) -> Vec<AttentionItem> {
     let server = status.server.iter();
     let upstreams = server.flat_map(|server| &server.upstreams);
-    let changed = upstreams.filter(|one| one.health == UpstreamHealth::Changed);
-    let items = changed.map(|one| AttentionItem {
-        id: format!("definitions_changed:{}", one.name),
-        kind: "definitions_changed",
-        since: one.asked_at,
-        what: format!(
-            "tools of the upstream {} are not as they were approved",
-            one.name
-        ),
-        user_id: None,
-        agent: None,
-        tool: None,
-        settle: format!(
-            "`countersign upstreams diff {0}`, then `countersign upstreams approve {0}`",
-            one.name
-        ),
-        page: "/upstreams".to_owned(),
+    let items = upstreams.filter_map(|one| {
+        let upstream = one.name.clone();
+        let (kind, since, what, settle) = match one.health {
+            UpstreamHealth::Unknown | UpstreamHealth::Up => return None,
+            UpstreamHealth::Changed => (
+                "definitions_changed",
+                one.asked_at,
+                Say::ToolsChanged {
+                    upstream: upstream.clone(),
+                },
+                Say::ApproveTools { upstream },
+            ),
+            UpstreamHealth::Away => (
+                "upstream_away",
+                None,
+                Say::UpstreamAway { upstream },
+                Say::ListUpstreams,
+            ),
+        };
+        Some(AttentionItem {
+            id: format!("{kind}:{}", one.name),
+            kind,
+            since,
+            what: what.text(language),
+            user_id: None,
+            agent: None,
+            tool: None,
+            settle: settle.text(language),
+            page: "/upstreams".to_owned(),
+        })
     });
     items.collect()
 }
@@ -294,7 +320,7 @@ fn of_budget(pot: &LowPot, language: Language) -> AttentionItem {
     }
 }
 
-fn of_failed(failed: &FailedDeliveries) -> AttentionItem {
+fn of_failed(failed: &FailedDeliveries, language: Language) -> AttentionItem {
     let FailedDeliveries {
         target,
         count,
@@ -304,18 +330,23 @@ fn of_failed(failed: &FailedDeliveries) -> AttentionItem {
         id: format!("notification_failed:{target}"),
         kind: "notification_failed",
         since: Some(*since),
-        what: format!("notifications to {target} were given up: {count}"),
+        what: Say::DeliveriesGivenUp {
+            target: target.clone(),
+            count: count.to_string(),
+        }
+        .text(language),
         user_id: None,
         agent: None,
         tool: None,
-        settle: format!(
-            "`countersign notify test {target}`, then `countersign notify retry {target}`"
-        ),
+        settle: Say::RetryTarget {
+            target: target.clone(),
+        }
+        .text(language),
         page: "/notifications".to_owned(),
     }
 }
 
-fn of_doubt(row: &ClaimRow) -> AttentionItem {
+fn of_doubt(row: &ClaimRow, language: Language) -> AttentionItem {
     let (user_id, tool) = (&row.scope.user_id, &row.scope.tool);
     let key = row.scope.key.to_string();
     let short = key.get(..16).unwrap_or(&key);
@@ -323,23 +354,32 @@ fn of_doubt(row: &ClaimRow) -> AttentionItem {
         id: format!("doubt:{user_id}:{tool}:{key}"),
         kind: "call_in_doubt",
         since: Some(row.claimed_at),
-        what: format!("the effect of a call of {tool} may or may not have happened"),
+        what: Say::EffectInDoubt {
+            tool: tool.to_string(),
+        }
+        .text(language),
         user_id: Some(user_id.clone()),
         agent: None,
         tool: Some(tool.clone()),
-        settle: format!(
-            "look in the service, then `countersign claims resolve {user_id} {tool} {short} --happened JSON|--did-not-happen --reason TEXT`"
-        ),
+        settle: Say::ResolveClaim {
+            user: user_id.clone(),
+            tool: tool.to_string(),
+            key: short.to_owned(),
+        }
+        .text(language),
         page: "/in-doubt".to_owned(),
     }
 }
 
-fn of_question(approval: &Approval) -> AttentionItem {
+fn of_question(approval: &Approval, language: Language) -> AttentionItem {
     let id = &approval.id;
     let name = approval.title.as_deref().unwrap_or(approval.tool.as_str());
     let what = match &approval.question {
         Some(question) => question.title.clone(),
-        None => format!("{name} waits for an approval"),
+        None => Say::WaitsForApproval {
+            name: name.to_owned(),
+        }
+        .text(language),
     };
     AttentionItem {
         id: id.clone(),
@@ -349,9 +389,7 @@ fn of_question(approval: &Approval) -> AttentionItem {
         user_id: Some(approval.user_id.clone()),
         agent: None,
         tool: Some(approval.tool.clone()),
-        settle: format!(
-            "`countersign approvals approve {id}` or `countersign approvals deny {id}`"
-        ),
+        settle: Say::AnswerQuestion { id: id.clone() }.text(language),
         page: format!("/approvals/{id}"),
     }
 }

@@ -26,6 +26,7 @@ mod counted;
 mod error;
 mod explain;
 mod file;
+mod fitted;
 mod granted;
 mod issuer;
 pub mod limits;
@@ -46,6 +47,7 @@ pub use file::{
     AgentRule, Approvals, CallRule, ConfirmRule, Defaults, Mode, Name, PolicyFile, Then, ToolRule,
     Unlisted,
 };
+pub use fitted::Misfit;
 pub use granted::GrantConditions;
 pub(crate) use issuer::is_private;
 pub use issuer::{IssuerRule, JwksSource, is_built_in};
@@ -277,15 +279,19 @@ impl Policy {
     }
 
     fn decision(&self, principal: &Principal, tool: &ToolSpec) -> Decision {
-        let decided = self.enforced(principal, tool);
         match self.file.mode {
-            Mode::Enforce => decided,
+            Mode::Enforce => self.enforced(principal, tool),
+            // Only what [approvals] says stays: an entry that is observed changes no answer.
             Mode::Observe => Decision {
                 verdict: Verdict::Allow,
+                policy_revision: self.revision.clone(),
                 must_confirm: false,
+                approval_valid_for: self.file.approvals.valid_for.map(Period::duration),
                 four_eyes: false,
+                cool_down: self.file.approvals.cool_down.map(Pause::duration),
+                unkeyed_writes: None,
+                unkeyed_window: None,
                 conditions: Some(self.observed(principal, tool)),
-                ..decided
             },
         }
     }

@@ -5,7 +5,7 @@ use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use countersign::archive;
-use countersign::contract::{ErrorCode, SnapshotId, ToolSpec};
+use countersign::contract::{ErrorCode, SnapshotId};
 use http::HeaderMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -31,11 +31,10 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     sight::operators_only(&caller)?;
-    let entries = gateway.executor().catalog().list();
-    let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
     let policy = gateway.identity().policy().current();
+    let review = policy.review_catalog(gateway.executor().catalog());
     Ok(answer::json(&Shown {
-        review: policy.review(&specs).told_in(headers::reader(&headers)),
+        review: review.told_in(headers::reader(&headers)),
         text: policy.text(),
     }))
 }

@@ -147,7 +147,7 @@ fn subject(message: &Message) -> String {
         "call_in_doubt" => "a call is in doubt",
         "verification_failed" => "a verification of the log failed",
         "definitions_changed" => "tools of an upstream have changed",
-        "budget_used_up" => "a budget is spent",
+        "budget_used_up" => "a budget is spent or nearly spent",
         _ => "test message",
     };
     match &message.tool {

@@ -1,7 +1,8 @@
 //! Recorded calls, decided again: what a draft of a policy would have done with them, beside what was done.
 //!
-//! A record does not have everything that a decision looks at. Scopes are not recorded, so a caller counts as holding every
-//! scope that the policy of that time names. A call whose arguments were bound and not kept is bound again from its text.
+//! A record does not have everything that a decision looks at. Scopes are not recorded. For `[[tools]]` entries, a caller counts as
+//! holding every scope that the policy of that time names: the call was let through then. A call that a condition decides by the
+//! scopes of its caller is left out. A call whose arguments were bound and not kept is bound again from its text.
 
 use countersign::Principal;
 use countersign::archive::OpenedCall;
@@ -20,6 +21,8 @@ pub struct PastCall<'a> {
     record: &'a EvidenceRecord,
     entry: &'a Entry,
     principal: Principal,
+    /// The caller as the credential proved it, if the call named another actor.
+    proved: Option<Principal>,
     session_id: Option<&'a str>,
     currency: Option<&'a str>,
     now: Timestamp,
@@ -39,6 +42,8 @@ pub enum Omitted {
     NotKept,
     /// It was refused for who called, which a record does not have in full.
     RefusedForTheCaller,
+    /// A condition decides it by the scopes of the caller, which a record does not have.
+    ByScopes,
 }
 
 impl<'a> PastCall<'a> {
@@ -52,7 +57,8 @@ impl<'a> PastCall<'a> {
             Some(ErrorCode::Forbidden | ErrorCode::Unauthorized)
         );
         // Rules are decided, and recorded, only for a caller who may call the tool.
-        if is_refused && RecordedRule::all(record).is_empty() {
+        let is_limited = record.act.get("limit").is_some();
+        if is_refused && !is_limited && RecordedRule::all(record).is_empty() {
             return Err(Omitted::RefusedForTheCaller);
         }
         let actor = payload.actor.clone().or_else(|| {
@@ -64,10 +70,22 @@ impl<'a> PastCall<'a> {
         });
         let actor = actor.ok_or(Omitted::NotKept)?;
         let (arguments, is_exact) = arguments(record, payload, entry)?;
+        let proved = record.principal.as_ref().map(|proved| Actor {
+            kind: proved.kind,
+            id: proved.id.clone(),
+        });
+        let user_id = &payload.user_id;
+        let mut principal = principal(actor, user_id, policy);
+        principal.chain.extend(proved.clone());
         Ok(Self {
             record,
             entry,
-            principal: principal(actor, &payload.user_id, policy),
+            proved: proved.map(|actor| Principal {
+                actor,
+                chain: Vec::new(),
+                ..principal.clone()
+            }),
+            principal,
             session_id: payload.session_id.as_deref(),
             currency: payload.currency.as_deref(),
             now: record.at.parse().map_err(|_| Omitted::NotKept)?,
@@ -78,8 +96,9 @@ impl<'a> PastCall<'a> {
     }
 
     /// Decides the call under a policy.
-    pub fn under(&self, policy: &Policy) -> Ruling {
-        policy.ruling(&self.facts(), self.arguments.is_some())
+    pub fn under(&self, policy: &Policy) -> Result<Ruling, Omitted> {
+        let ruling = policy.ruling_without_scopes(&self.facts(), self.arguments.is_some());
+        ruling.ok_or(Omitted::ByScopes)
     }
 
     /// Decides the call under a policy, with the entries that looked at it.
@@ -89,37 +108,38 @@ impl<'a> PastCall<'a> {
 
     /// The decision that the record shows. Where a call ended before it showed one (wrong arguments, a limit, a dry run, the
     /// answer of an earlier call), `policy` says what it would have been: it is the one that decided the call.
-    pub fn recorded(&self, policy: &Policy) -> Ruling {
+    pub fn recorded(&self, policy: &Policy) -> Result<Ruling, Omitted> {
         let record = self.record;
         let held = RecordedRule::all(record);
         let ruled = held.iter().filter_map(RecordedRule::ruling).max();
         let code = record.reply.as_ref().and_then(|reply| reply.code);
-        let then = self.under(policy);
+        if ruled == Some(Ruling::Deny) {
+            return Ok(Ruling::Deny);
+        }
+        let then = self.under(policy)?;
         let asked = match then {
             Ruling::Allow | Ruling::Deny => Ruling::Confirm,
             Ruling::Confirm | Ruling::FourEyes => then,
         };
         let is_granted = record.act.get("grant_id").is_some();
-        if ruled == Some(Ruling::Deny) {
-            return Ruling::Deny;
-        }
         if code == Some(ErrorCode::NeedsUserConfirmation) || is_granted {
-            return ruled.map_or(asked, |ruled| ruled.max(asked));
+            return Ok(ruled.map_or(asked, |ruled| ruled.max(asked)));
         }
         let rests_on = |role| matches!(role, Some(LinkRole::RestsOn));
         // A call that was confirmed rests on the record of the approval.
         let may_be_confirmed = record.links.iter().any(|link| rests_on(link.role));
         let passed = ruled.unwrap_or(Ruling::Allow);
-        match then {
+        Ok(match then {
             Ruling::Allow | Ruling::Deny => passed,
             Ruling::Confirm | Ruling::FourEyes if self.has_run && !may_be_confirmed => passed,
             Ruling::Confirm | Ruling::FourEyes => passed.max(then),
-        }
+        })
     }
 
     fn facts(&self) -> Facts<'_> {
         Facts {
             principal: &self.principal,
+            proved: self.proved.as_ref(),
             user_id: Some(&self.principal.user_id),
             tool: self.entry.spec(),
             upstream: self.entry.tool().upstream(),

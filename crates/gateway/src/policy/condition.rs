@@ -9,6 +9,7 @@
 //! A condition that cannot be decided is an error, never `false`.
 
 mod check;
+mod doubt;
 mod eval;
 mod functions;
 mod literals;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 use countersign::authorize::Facts;
 use countersign::contract::ToolSpec;
 
-pub use eval::Failed;
-use tree::{Needs, Node};
+pub use eval::{Failed, Steps};
+use tree::{Needs, Node, Root};
 
 /// Maximum length of an expression in bytes.
 pub const BYTES_MAX: usize = 2048;
@@ -35,6 +36,10 @@ pub const NODES_MAX: usize = 256;
 
 /// Maximum number of steps of an evaluation.
 pub const STEPS_MAX: usize = 10_000;
+
+/// Maximum number of steps of all rules that are decided for a call at one stage. A file that is full of conditions which look at
+/// no list stays below it.
+pub const CALL_STEPS_MAX: usize = 300_000;
 
 /// An expression that can be decided for a call.
 ///
@@ -94,9 +99,74 @@ impl Condition {
         check::against(&self.root, tools)
     }
 
+    /// Checks the expression against a tool that has changed since its rule was accepted, or that has arrived since.
+    ///
+    /// A tool that was there `before` has to declare what it declared then: `has(…)` would be false for every call of it, and
+    /// the rule would be open. For a new tool, one of the tools that the rule matches has to declare each member; they are asked for
+    /// only if the tool itself does not.
+    pub(super) fn check_later<'t>(
+        &self,
+        tool: &ToolSpec,
+        before: Option<&ToolSpec>,
+        matched: &dyn Fn() -> Vec<&'t ToolSpec>,
+    ) -> Result<(), Wrong> {
+        check::later(&self.root, tool, before, matched)
+    }
+
     /// Decides the condition for a call.
     pub fn holds(&self, facts: &Facts<'_>) -> Result<bool, Failed> {
-        eval::holds(&self.root, facts)
+        self.holds_within(facts, &Steps::default())
+    }
+
+    /// Decides the condition for a call, as one of several that may take so many steps together.
+    pub fn holds_within(&self, facts: &Facts<'_>, together: &Steps) -> Result<bool, Failed> {
+        eval::holds(&self.root, facts, together, true)
+    }
+
+    /// Decides the condition for a call whose scopes are not known.
+    pub fn holds_without_scopes(&self, facts: &Facts<'_>) -> Result<bool, Failed> {
+        eval::holds(&self.root, facts, &Steps::default(), false)
+    }
+
+    /// Returns the place of the part for which the condition holds for no call of these tools; `None` if it may hold. The names of
+    /// the upstreams are those that there are; `None` if they are not known.
+    pub(super) fn never_holds(
+        &self,
+        tools: &[&ToolSpec],
+        upstreams: Option<&[&str]>,
+    ) -> Option<usize> {
+        let mut places = tools
+            .iter()
+            .map(|tool| doubt::never(&self.root, tool, upstreams));
+        let first = places.next()??;
+        places.all(|place| place.is_some()).then_some(first)
+    }
+
+    /// Returns a currency that the condition names beside the order of a plain number, with its place, if none of the others says
+    /// anything about calls in another one.
+    pub(super) fn one_currency<'c>(
+        &'c self,
+        mut others: impl Iterator<Item = &'c Self>,
+    ) -> Option<(&'c str, usize)> {
+        let found = doubt::one_currency(&self.root)?;
+        let is_covered = others.any(|other| doubt::looks_at_others(&other.root, found.path));
+        (!is_covered).then_some((found.code, found.at))
+    }
+
+    /// True if it looks at nothing but the tool and the type of the caller, or, if that is known, at the actor.
+    pub(super) fn looks_at_kind_only(&self, knows_actor: bool) -> bool {
+        let mut is_only = true;
+        self.root.walk(&mut |node| {
+            if let Some(path) = node.path() {
+                let member = path.members.first().map(String::as_str);
+                is_only &= match (&path.root, member) {
+                    (Root::Tool, _) | (Root::Principal, Some("type")) => true,
+                    (Root::Principal, Some("actor")) => knows_actor,
+                    _ => false,
+                };
+            }
+        });
+        is_only
     }
 
     /// Returns the expression as it is written.
@@ -118,6 +188,11 @@ impl Condition {
 /// Checks a JSON pointer against the arguments that a tool declares. What the declaration leaves open is not a mistake.
 pub(super) fn check_pointer(tool: &ToolSpec, pointer: &str) -> Result<(), String> {
     check::pointer(tool, pointer)
+}
+
+/// The currency that a tool declares beside an amount, as JSON pointers.
+pub(super) fn currency_beside(tool: &ToolSpec, amount: &str) -> Option<String> {
+    check::currency_beside(tool, amount)
 }
 
 impl PartialEq for Condition {

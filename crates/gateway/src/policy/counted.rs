@@ -13,7 +13,9 @@ use toml::Spanned;
 use super::condition::{Condition, Wrong, check_pointer};
 use super::error::Guide;
 use super::file::PolicyFile;
-use super::place::RulePlace;
+use super::fitted::{Changed, Misfit};
+use super::place::{RulePlace, budget_entry, of_tools_entry};
+use super::rules::matched;
 use super::{Glob, PolicyError};
 
 /// Maximum number of conditions of limits and budgets in a file.
@@ -88,14 +90,16 @@ struct CountedPointer {
 }
 
 impl CountedPointer {
+    /// True if its entry counts the calls of a tool.
+    fn counts(&self, tool: &ToolSpec) -> bool {
+        let name = tool.name.as_str();
+        self.tools.matches(name) && !self.taken.iter().any(|glob| glob.matches(name))
+    }
+
     /// Checks the pointer against the tools. An entry for some calls has to fit one of them, another one all.
     fn fit(&self, tools: &[&ToolSpec]) -> Result<(), PolicyError> {
-        let counts = |tool: &&&ToolSpec| {
-            let name = tool.name.as_str();
-            self.tools.matches(name) && !self.taken.iter().any(|glob| glob.matches(name))
-        };
         let mut first = None;
-        for tool in tools.iter().filter(counts) {
+        for tool in tools.iter().filter(|tool| self.counts(tool)) {
             match check_pointer(tool, &self.text) {
                 Ok(()) if self.is_for_some => return Ok(()),
                 Ok(()) => {}
@@ -138,13 +142,13 @@ impl CountedConditions {
             gather(&mut found, entry, None, &written, source)?;
         }
         for (tools, rates) in &limits.tools {
-            let entry = format!("[limits.tools.{:?}]", tools.as_str());
+            let entry = of_tools_entry(tools.as_str());
             let written: Vec<_> = rates.iter().map(|rate| rate.when.as_ref()).collect();
             gather(&mut found, &entry, Some(tools), &written, source)?;
         }
         let mut pointers = Vec::new();
         for budget in file.budgets.iter() {
-            let entry = format!("[[budgets]] {}", &*budget.name);
+            let entry = budget_entry(&budget.name);
             for (index, spender) in budget.tools.iter().enumerate() {
                 let before = budget.tools.iter().take(index);
                 let taken = before.filter(|other| other.when.is_none());
@@ -195,6 +199,46 @@ impl CountedConditions {
             })?;
         }
         Ok(())
+    }
+}
+
+impl CountedConditions {
+    /// All conditions, in the order of the file.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &CountedCondition> {
+        self.conditions.iter()
+    }
+
+    /// The limits and budgets that a tool does not fit any more. They stay in force also where the rest is only observed.
+    pub(super) fn misfits(&self, changed: Changed<'_>) -> Vec<Misfit> {
+        let Changed { tool, before, .. } = changed;
+        let every =
+            |pattern: Option<&Glob>| pattern.is_none_or(|it| it.matches(tool.name.as_str()));
+        let conditions = self.conditions.iter().filter(|it| every(it.tools.as_ref()));
+        let conditions = conditions.filter_map(|counted| {
+            let matched = || matched(counted.tools.as_ref(), changed);
+            let condition = &counted.condition;
+            let wrong = condition.check_later(tool, before, &matched).err()?;
+            let (entry, place) = (&counted.entry, &counted.place);
+            Some(Misfit::new(
+                entry,
+                tool,
+                place,
+                condition.source(),
+                wrong,
+                true,
+            ))
+        });
+        let pointers = self
+            .pointers
+            .iter()
+            .filter(|it| !it.is_for_some && it.counts(tool));
+        let pointers = pointers.filter_map(|pointer| {
+            let message = check_pointer(tool, &pointer.text).err()?;
+            let wrong = Wrong { offset: 0, message };
+            let (entry, place) = (&pointer.entry, &pointer.place);
+            Some(Misfit::new(entry, tool, place, &pointer.text, wrong, true))
+        });
+        conditions.chain(pointers).collect()
     }
 }
 

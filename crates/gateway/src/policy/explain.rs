@@ -11,6 +11,8 @@ use countersign::contract::ToolSpec;
 use countersign::contract::tool::Confirmation;
 use serde::Serialize;
 
+use super::condition::Failed;
+use super::place::of_tools_entry;
 use super::{Ground, Mode, Policy};
 
 /// What a policy decides about a call, and why.
@@ -121,17 +123,18 @@ impl Policy {
         }
     }
 
-    /// Decides a call as [`explain`](Self::explain) does, without saying why.
-    pub fn ruling(&self, facts: &Facts<'_>, has_arguments: bool) -> Ruling {
+    /// Decides a call as [`explain`](Self::explain) does, without saying why and without its scopes in conditions, which a record
+    /// does not have. `None` if they could make a difference.
+    pub fn ruling_without_scopes(&self, facts: &Facts<'_>, has_arguments: bool) -> Option<Ruling> {
         let of_tool = match facts.tool.behaviour.confirmation {
             Confirmation::Never => Ruling::Allow,
             Confirmation::Always | Confirmation::Terms(_) => Ruling::Confirm,
         };
         if self.file.mode == Mode::Observe {
-            return of_tool;
+            return Some(of_tool);
         }
         if self.refusal(facts.principal, facts.tool).is_some() {
-            return Ruling::Deny;
+            return Some(Ruling::Deny);
         }
         let name = facts.tool.name.as_str();
         let entries = self.rules_of(name).filter(|rule| rule.confirm.is_some());
@@ -146,12 +149,16 @@ impl Policy {
             let is_open = !has_arguments && rule.is_due(Stage::Arguments);
             rule.mode == Mode::Enforce && !is_open
         });
-        let rules = rules.map(|rule| match rule.decide(facts) {
-            Ok(None) => Ruling::Allow,
-            Ok(Some(outcome)) => ruling(outcome),
-            Err(_) => Ruling::Deny,
-        });
-        entries.chain(rules).fold(of_tool, Ruling::max)
+        let (mut sure, mut perhaps) = (entries.fold(of_tool, Ruling::max), Ruling::Allow);
+        for rule in rules {
+            match rule.decide_without_scopes(facts) {
+                Ok(None) => {}
+                Ok(Some(outcome)) => sure = sure.max(ruling(outcome)),
+                Err(Failed::Scopes) => perhaps = perhaps.max(ruling(rule.outcome())),
+                Err(_) => sure = Ruling::Deny,
+            }
+        }
+        (perhaps <= sure).then_some(sure)
     }
 
     /// Line of the entry of a name: `[[rules]] large`, or only the name of a rule, as records have it.
@@ -168,9 +175,21 @@ impl Policy {
                 (format!("[[agents]] {}", rule.id.as_str()) == entry).then_some(*line)
             })
         };
+        let counted = || {
+            let mut counted = self.places.counted.iter();
+            counted.find_map(|(name, line)| (name == entry).then_some(*line))
+        };
         rule.map(|rule| rule.place.line)
             .or_else(tool)
             .or_else(agent)
+            .or_else(counted)
+    }
+
+    /// The limits for a tool.
+    pub(super) fn tool_limits(&self, tool: &str) -> Vec<String> {
+        let patterns = self.file.limits.tools.keys();
+        let patterns = patterns.filter(|pattern| pattern.matches(tool));
+        patterns.map(|it| of_tools_entry(it.as_str())).collect()
     }
 
     /// Explains a call that was refused without a rule, as far as the record says who called: the scopes of the

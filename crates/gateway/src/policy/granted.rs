@@ -26,6 +26,14 @@ impl Language for GrantConditions {
         condition.check(tools).map_err(told)?;
         Ok(Box::new(condition))
     }
+
+    fn has(&self, tool: &ToolSpec, pointer: &str) -> bool {
+        condition::check_pointer(tool, pointer).is_ok()
+    }
+
+    fn currency_beside(&self, tool: &ToolSpec, amount: &str) -> Option<String> {
+        condition::currency_beside(tool, amount)
+    }
 }
 
 impl Clause for Condition {

@@ -19,6 +19,7 @@ use countersign::{BoxFuture, Catalog, Principal};
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::fitted::{Fitted, Misfit, Unfit};
 use super::{FILE_BYTES_MAX, Policy, PolicyError};
 use crate::limits::Controls;
 use crate::recorder::Recorder;
@@ -52,8 +53,10 @@ pub struct LivePolicy {
     keeper: OnceLock<Keeper>,
     /// The tools that conditions of rules are checked against; not set if they were not given.
     catalog: OnceLock<Catalog>,
-    /// Revision of the catalog that the policy was last checked against.
-    checked: AtomicU64,
+    /// The policy and the tools, as they were compared last.
+    fitted: ArcSwap<Fitted>,
+    /// Held while they are compared.
+    fitting: Mutex<()>,
     /// Held while a change of the policy is decided, so that two changes do not cross.
     changing: tokio::sync::Mutex<()>,
 }
@@ -128,7 +131,8 @@ impl LivePolicy {
             since: ArcSwapOption::empty(),
             keeper: OnceLock::new(),
             catalog: OnceLock::new(),
-            checked: AtomicU64::new(0),
+            fitted: ArcSwap::default(),
+            fitting: Mutex::new(()),
             changing: tokio::sync::Mutex::new(()),
         }
     }
@@ -144,23 +148,56 @@ impl LivePolicy {
     /// there are then.
     pub fn check_against(&self, catalog: &Catalog) -> Result<(), PolicyError> {
         let catalog = self.catalog.get_or_init(|| catalog.clone());
-        self.checked.store(catalog.revision(), Ordering::Relaxed);
-        fits(&self.current(), catalog)
+        fits(&self.current(), catalog)?;
+        self.accept_tools();
+        Ok(())
     }
 
-    /// Says in the log that a rule does not fit tools that have changed. Calls of them are refused where the rule cannot
-    /// be decided.
-    fn check_new_tools(&self) {
-        let Some(catalog) = self.catalog.get() else {
-            return;
-        };
-        let revision = catalog.revision();
-        if self.checked.swap(revision, Ordering::Relaxed) == revision {
-            return;
+    /// Accepts the tools that there are now, as a load of the policy does: an operator has changed them, and the policy was checked
+    /// against them.
+    pub fn accept_tools(&self) {
+        if let Some(catalog) = self.catalog.get() {
+            let _one_at_a_time = self.fitting.lock().unwrap_or_else(PoisonError::into_inner);
+            let fitted = Fitted::accepting(&self.current(), catalog);
+            self.fitted.store(Arc::new(fitted));
         }
-        if let Err(error) = fits(&self.current(), catalog) {
-            tracing::warn!(%error, "a rule of the policy does not fit a tool that has changed");
+    }
+
+    /// Returns the entries that do not fit tools which have changed since the policy was accepted. Calls of these tools are
+    /// refused.
+    pub fn misfits(&self) -> Vec<Misfit> {
+        let fitted = self.catalog.get().map(|catalog| {
+            let fitted = self.compared(&self.current(), catalog);
+            fitted.all(catalog)
+        });
+        fitted.unwrap_or_default()
+    }
+
+    /// The comparison of this policy and the tools that there are.
+    fn compared(&self, policy: &Arc<Policy>, catalog: &Catalog) -> Arc<Fitted> {
+        let fitted = self.fitted.load();
+        if fitted.is_of(policy, catalog) {
+            return fitted.clone();
         }
+        let _one_at_a_time = self.fitting.lock().unwrap_or_else(PoisonError::into_inner);
+        let fitted = self.fitted.load_full();
+        if fitted.is_of(policy, catalog) {
+            return fitted;
+        }
+        let next = Arc::new(fitted.after(policy, catalog));
+        let known = fitted.all(catalog);
+        for misfit in next.all(catalog).iter().filter(|it| !known.contains(it)) {
+            tracing::warn!(
+                entry = &*misfit.entry,
+                tool = %misfit.tool,
+                line = misfit.line,
+                column = misfit.column,
+                message = misfit.message,
+                "the policy does not fit a tool that has changed; its calls are refused"
+            );
+        }
+        self.fitted.store(next.clone());
+        next
     }
 
     fn keep_text(&self, policy: &Policy) -> std::io::Result<()> {
@@ -323,6 +360,7 @@ impl LivePolicy {
         }
         self.controls.replace(policy.file());
         self.current.store(policy.clone());
+        self.accept_tools();
         self.since.store(Some(Arc::new(recorder.now())));
         self.fault.store(None);
         Ok(())
@@ -344,7 +382,8 @@ impl LivePolicy {
                 () = tokio::time::sleep(POLL) => {}
             }
             self.reload(&recorder).await;
-            self.check_new_tools();
+            // A misfit is logged also where nobody calls the tool.
+            self.misfits();
         }
     }
 
@@ -396,7 +435,15 @@ impl Authorizer for LivePolicy {
         tool: &'a ToolSpec,
     ) -> BoxFuture<'a, Result<Decision, Unavailable>> {
         let policy = self.current.load();
-        let decision = policy.decision(principal, tool);
+        let mut decision = policy.decision(principal, tool);
+        let misfits = self.catalog.get().and_then(|catalog| {
+            let fitted = self.compared(&policy, catalog);
+            fitted.of_tool(&tool.name)
+        });
+        if let Some(misfits) = misfits {
+            let rules = decision.conditions.take();
+            decision.conditions = Some(Arc::new(Unfit::new(rules, misfits)));
+        }
         Box::pin(std::future::ready(Ok(decision)))
     }
 }

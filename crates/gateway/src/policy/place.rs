@@ -1,5 +1,6 @@
 //! Places of the entries of a policy in its file, for messages and for `policy explain`.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -16,6 +17,8 @@ pub(super) struct Places {
     pub(super) agents: Vec<usize>,
     pub(super) rules: Vec<RulePlace>,
     pub(super) defaults: Option<usize>,
+    /// Entries of limits and budgets, by their names.
+    pub(super) counted: Vec<(String, usize)>,
 }
 
 /// Place of a rule.
@@ -33,6 +36,23 @@ struct Sections {
     agents: Vec<Spanned<IgnoredAny>>,
     rules: Vec<Spanned<RuleSection>>,
     defaults: Option<Spanned<IgnoredAny>>,
+    limits: LimitSections,
+    breaker: Option<Spanned<IgnoredAny>>,
+    budgets: Vec<Spanned<BudgetSection>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LimitSections {
+    user: Option<Spanned<IgnoredAny>>,
+    agent: Option<Spanned<IgnoredAny>>,
+    session: Option<Spanned<IgnoredAny>>,
+    tools: BTreeMap<String, Spanned<IgnoredAny>>,
+}
+
+#[derive(Deserialize)]
+struct BudgetSection {
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -63,7 +83,26 @@ impl Places {
             line: line(rule.span()),
             when: rule.get_ref().when.as_ref().map(|when| begin(text, when)),
         });
+        let limits = &sections.limits;
+        let counted = [
+            ("[limits.user]", &limits.user),
+            ("[limits.agent]", &limits.agent),
+            ("[limits.session]", &limits.session),
+            ("[breaker]", &sections.breaker),
+        ];
+        let counted = counted.into_iter().filter_map(|(entry, section)| {
+            let section = section.as_ref()?;
+            Some((entry.to_owned(), line(section.span())))
+        });
+        let of_tools = limits.tools.iter();
+        let of_tools =
+            of_tools.map(|(tools, section)| (of_tools_entry(tools), line(section.span())));
+        let budgets = sections.budgets.iter().map(|budget| {
+            let entry = budget_entry(&budget.get_ref().name);
+            (entry, line(budget.span()))
+        });
         Self {
+            counted: counted.chain(of_tools).chain(budgets).collect(),
             tools: sections.tools.iter().map(|it| line(it.span())).collect(),
             agents: sections.agents.iter().map(|it| line(it.span())).collect(),
             rules: rules.collect(),
@@ -96,6 +135,16 @@ impl RulePlace {
         };
         PolicyError::at(line, column, message).see(Guide::Conditions)
     }
+}
+
+/// Name of the limits of a pattern of tools.
+pub(super) fn of_tools_entry(tools: &str) -> String {
+    format!("[limits.tools.{tools:?}]")
+}
+
+/// Name of the entry of a budget.
+pub(super) fn budget_entry(name: &str) -> String {
+    format!("[[budgets]] {name}")
 }
 
 fn line_of(text: &str, at: usize) -> usize {

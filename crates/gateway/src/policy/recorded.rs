@@ -4,7 +4,9 @@ use countersign::Principal;
 use countersign::contract::tool::Confirmation;
 use countersign::contract::{Actor, ErrorCode, EvidenceRecord, ToolSpec};
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::place::budget_entry;
 use super::{Explained, Explanation, Policy, Ruling};
 
 /// A rule that was recorded with a call.
@@ -54,7 +56,7 @@ impl Explanation {
             code(record),
             Some(ErrorCode::Forbidden | ErrorCode::NeedsUserConfirmation)
         );
-        is_decided && !is_ruled
+        is_decided && !is_ruled && record.act.get("limit").is_none()
     }
 
     /// Explains a record of a user. `policy` is the one that the record names and `tool` the declaration of its tool, where
@@ -67,6 +69,9 @@ impl Explanation {
     ) -> Self {
         let rules = RecordedRule::all(record);
         let mut because: Vec<Explained> = rules.iter().map(|rule| told(rule, policy)).collect();
+        because.extend(limits(record, policy));
+        let grant = record.act.get("grant_id").and_then(Value::as_str);
+        because.extend(grant.map(granted));
         let without_rule = Self::needs_tool(record).then(|| code(record)).flatten();
         if without_rule == Some(ErrorCode::NeedsUserConfirmation)
             && let Some(tool) = tool
@@ -91,6 +96,10 @@ impl Explanation {
         }
         let ruling = because.iter().filter_map(|entry| entry.ruling).max();
         let decision = match (ruling, code(record)) {
+            (Some(Ruling::Confirm), code) if grant.is_some() => match code {
+                Some(ErrorCode::NeedsUserConfirmation) => Ruling::Confirm,
+                Some(_) | None => Ruling::Allow,
+            },
             (Some(ruling), _) => ruling,
             (None, Some(ErrorCode::NeedsUserConfirmation)) => Ruling::Confirm,
             (None, Some(ErrorCode::Forbidden | ErrorCode::Unauthorized)) => Ruling::Deny,
@@ -109,6 +118,47 @@ impl Explanation {
 
 fn code(record: &EvidenceRecord) -> Option<ErrorCode> {
     record.reply.as_ref().and_then(|reply| reply.code)
+}
+
+/// The limit or the budget that refused the call.
+fn limits(record: &EvidenceRecord, policy: Option<&Policy>) -> Vec<Explained> {
+    let named = |name: &str| record.act.get(name).and_then(Value::as_str);
+    let tool = record.tool.as_ref().map(|tool| tool.name.as_str());
+    let entries = match (named("limit"), named("budget")) {
+        (Some("budget"), Some(name)) => vec![budget_entry(name)],
+        (Some("tool"), _) => {
+            let own = policy.map(|policy| policy.tool_limits(tool.unwrap_or_default()));
+            let own = own.filter(|own| !own.is_empty());
+            own.unwrap_or_else(|| vec!["[limits.tools]".to_owned()])
+        }
+        (Some("identical_calls"), _) => vec!["[breaker]".to_owned()],
+        (Some(limit), _) => vec![format!("[limits.{limit}]")],
+        (None, _) => Vec::new(),
+    };
+    let says = match code(record) {
+        Some(ErrorCode::RateLimited) => "it is used up for now: the call is refused",
+        Some(ErrorCode::Forbidden) => {
+            "it has not enough left, or cannot be decided: the call is refused"
+        }
+        _ => "it cannot count the call as it is: the call is refused",
+    };
+    let entries = entries.into_iter().map(|entry| Explained {
+        line: policy.and_then(|policy| policy.line_of(&entry)),
+        entry,
+        says: says.to_owned(),
+        ruling: Some(Ruling::Deny),
+    });
+    entries.collect()
+}
+
+/// The grant that answered for the call.
+fn granted(id: &str) -> Explained {
+    Explained {
+        line: None,
+        entry: format!("the grant {id}"),
+        says: "it answers in the user's place: the user is not asked".to_owned(),
+        ruling: Some(Ruling::Allow),
+    }
 }
 
 /// What the record says of a rule.

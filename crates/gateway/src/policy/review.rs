@@ -5,10 +5,13 @@
 
 use std::sync::Arc;
 
+use countersign::authorize::{Facts, Outcome};
 use countersign::contract::tool::Confirmation;
 use countersign::contract::{Actor, ActorType, Language, ToolSpec};
-use countersign::{Effects, Principal};
+use countersign::{Catalog, Effects, Principal};
+use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Glob, Mode, Policy, Then, is_built_in};
 
@@ -139,6 +142,19 @@ impl Review {
 impl Policy {
     /// Reviews the rights to call these tools.
     pub fn review(&self, tools: &[&ToolSpec]) -> Review {
+        self.review_with(tools, None)
+    }
+
+    /// Reviews the rights to call the tools of a catalog, and looks for names of upstreams that are none.
+    pub fn review_catalog(&self, catalog: &Catalog) -> Review {
+        let entries = catalog.list();
+        let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
+        let upstreams = entries.iter().filter_map(|entry| entry.tool().upstream());
+        let upstreams: Vec<&str> = upstreams.collect();
+        self.review_with(&specs, Some(&upstreams))
+    }
+
+    fn review_with(&self, tools: &[&ToolSpec], upstreams: Option<&[&str]>) -> Review {
         let agents = self.reviewed_agents(tools);
         let person = self.with_every_scope(Principal::user(SAMPLE_USER));
         let reviewed = tools.iter().map(|tool| {
@@ -174,7 +190,7 @@ impl Policy {
             agents,
             warnings: Vec::new(),
         };
-        review.warnings = self.suspects(tools, &review);
+        review.warnings = self.suspects(tools, upstreams, &review);
         review
     }
 
@@ -257,7 +273,37 @@ impl Policy {
     }
 
     fn allows(&self, principal: &Principal, tool: &ToolSpec) -> bool {
-        self.refusal(principal, tool).is_none() && !self.is_always_denied(tool)
+        self.refusal(principal, tool).is_none()
+            && !self.is_always_denied(tool)
+            && !self.is_ruled_out(principal, tool)
+    }
+
+    /// True if a rule denies every call of a tool to this caller for what the caller is: for the type, or for an actor that has the
+    /// name and is no pattern. A rule about anything else may let some call through.
+    fn is_ruled_out(&self, principal: &Principal, tool: &ToolSpec) -> bool {
+        let id = principal.actor.id.as_str();
+        let knows_actor = id != SAMPLE_USER && id != OTHERS && !id.contains('*');
+        let facts = Facts {
+            principal,
+            proved: None,
+            user_id: None,
+            tool,
+            upstream: None,
+            // Nothing looks at it.
+            now: Timestamp::UNIX_EPOCH,
+            session_id: None,
+            currency: None,
+            dry_run: false,
+            arguments: &Value::Null,
+            is_exact: true,
+        };
+        let mut rules = self.rules.of_tool(tool.name.as_str());
+        rules.any(|rule| {
+            let condition = rule.condition.as_ref();
+            condition.is_some_and(|it| it.looks_at_kind_only(knows_actor))
+                && rule.mode == Mode::Enforce
+                && rule.decide(&facts) == Ok(Some(Outcome::Deny))
+        })
     }
 
     /// True if a rule without a condition denies every call of a tool.
@@ -273,7 +319,12 @@ impl Policy {
     }
 
     /// Returns probable mistakes, the gravest first.
-    fn suspects(&self, tools: &[&ToolSpec], review: &Review) -> Vec<PolicyWarning> {
+    fn suspects(
+        &self,
+        tools: &[&ToolSpec],
+        upstreams: Option<&[&str]>,
+        review: &Review,
+    ) -> Vec<PolicyWarning> {
         let mut found = Vec::new();
         if self.file.mode == Mode::Observe {
             found.push(Suspect::OnlyObserved);
@@ -306,9 +357,58 @@ impl Policy {
         found.extend(idle.map(|rule| Suspect::RuleWithoutTool {
             rule: rule.pattern.clone(),
         }));
+        found.extend(self.doubtful_conditions(tools, upstreams));
         found.extend(self.idle_scopes(review));
         found.extend(self.idle_patterns(tools));
         found.into_iter().map(PolicyWarning::from).collect()
+    }
+
+    /// Returns conditions that hold for no call, and those that let other currencies through.
+    fn doubtful_conditions(&self, tools: &[&ToolSpec], upstreams: Option<&[&str]>) -> Vec<Suspect> {
+        let of_rules = self.rules.iter().filter_map(|rule| {
+            let condition = rule.condition.as_ref()?;
+            let entry = format!("[[rules]] {}", rule.name);
+            Some((entry, Some(&rule.tool), condition, &rule.place))
+        });
+        let of_counted = self.counted.iter().map(|counted| {
+            let tools = counted.tools.as_ref();
+            (
+                counted.entry.clone(),
+                tools,
+                &counted.condition,
+                &counted.place,
+            )
+        });
+        let all: Vec<_> = of_rules.chain(of_counted).collect();
+        let mut found = Vec::new();
+        for (index, (entry, pattern, condition, place)) in all.iter().enumerate() {
+            let is_for = |tool: &&ToolSpec| {
+                pattern.is_none_or(|pattern| pattern.matches(tool.name.as_str()))
+            };
+            let matched: Vec<&ToolSpec> = tools.iter().copied().filter(is_for).collect();
+            let place_of = |offset| place.mistake(condition.source(), offset, String::new());
+            if let Some(offset) = condition.never_holds(&matched, upstreams) {
+                let place = place_of(offset);
+                found.push(Suspect::NeverHolds {
+                    entry: entry.clone(),
+                    line: place.line,
+                    column: place.column,
+                });
+                continue;
+            }
+            let others = all.iter().enumerate().filter(|(other, _)| *other != index);
+            let others = others.map(|(_, (_, _, other, _))| *other);
+            if let Some((currency, offset)) = condition.one_currency(others) {
+                let place = place_of(offset);
+                found.push(Suspect::OtherCurrencies {
+                    entry: entry.clone(),
+                    currency: currency.to_owned(),
+                    line: place.line,
+                    column: place.column,
+                });
+            }
+        }
+        found
     }
 
     /// Returns scopes that are named only by entries that match no tool, and scopes that an issuer may grant but

@@ -6,9 +6,10 @@ use std::time::Duration;
 use countersign::authorize::{Conditions, Denial, Facts, Judgement, Outcome, Ruled, Stage};
 use countersign::contract::ToolSpec;
 
-use super::condition::{Condition, Failed};
+use super::condition::{Condition, Failed, Steps};
 use super::error::Guide;
 use super::file::{CallRule, Mode, Then};
+use super::fitted::{Changed, Misfit};
 use super::place::{Places, RulePlace};
 use super::{Glob, Period, PolicyError};
 use crate::words::Say;
@@ -91,6 +92,28 @@ impl CallRules {
         Ok(())
     }
 
+    /// The rules that a tool does not fit any more.
+    pub(super) fn misfits(&self, changed: Changed<'_>, is_enforced: bool) -> Vec<Misfit> {
+        let Changed { tool, before, .. } = changed;
+        let rules = self.of_tool(tool.name.as_str());
+        let misfits = rules.filter_map(|rule| {
+            let condition = rule.condition.as_ref()?;
+            let matched = || matched(Some(&rule.tool), changed);
+            let wrong = condition.check_later(tool, before, &matched).err()?;
+            let is_enforced = is_enforced && rule.mode == Mode::Enforce;
+            let (place, source) = (&rule.place, condition.source());
+            Some(Misfit::new(
+                &rule.name,
+                tool,
+                place,
+                source,
+                wrong,
+                is_enforced,
+            ))
+        });
+        misfits.collect()
+    }
+
     /// The rules, if one of them matches the tool.
     pub(super) fn for_tool(self: &Arc<Self>, tool: &str) -> Option<Arc<dyn Conditions>> {
         let is_ruled = self.0.iter().any(|rule| rule.tool.matches(tool));
@@ -132,15 +155,46 @@ impl ReadyRule {
 
     /// Decides the rule; `None` if it does not hold.
     pub(super) fn decide(&self, facts: &Facts<'_>) -> Result<Option<Outcome>, Failed> {
-        let holds = self
-            .condition
-            .as_ref()
-            .map_or(Ok(true), |it| it.holds(facts))?;
-        Ok(holds.then_some(match self.then {
+        self.decide_within(facts, &Steps::default())
+    }
+
+    /// Decides the rule as one of those of a call; `None` if it does not hold.
+    fn decide_within(&self, facts: &Facts<'_>, steps: &Steps) -> Result<Option<Outcome>, Failed> {
+        let holds = self.holds(facts, |condition, view| condition.holds_within(view, steps))?;
+        Ok(holds.then_some(self.outcome()))
+    }
+
+    /// True if the condition holds for one of the actors of a call; an error if it cannot be decided for one of them.
+    fn holds(
+        &self,
+        facts: &Facts<'_>,
+        decide: impl Fn(&Condition, &Facts<'_>) -> Result<bool, Failed>,
+    ) -> Result<bool, Failed> {
+        let Some(condition) = &self.condition else {
+            return Ok(true);
+        };
+        let views = facts.views().map(|view| decide(condition, &view));
+        views
+            .reduce(|one, other| Ok(one? | other?))
+            .unwrap_or(Ok(true))
+    }
+
+    /// Decides the rule for a call whose scopes are not known; `None` if it does not hold.
+    pub(super) fn decide_without_scopes(
+        &self,
+        facts: &Facts<'_>,
+    ) -> Result<Option<Outcome>, Failed> {
+        let holds = self.holds(facts, Condition::holds_without_scopes)?;
+        Ok(holds.then_some(self.outcome()))
+    }
+
+    /// What becomes of a call for which it holds.
+    pub(super) fn outcome(&self) -> Outcome {
+        match self.then {
             Then::Deny => Outcome::Deny,
             Then::Confirm => Outcome::Confirm,
             Then::FourEyes => Outcome::FourEyes,
-        }))
+        }
     }
 }
 
@@ -173,9 +227,18 @@ impl Conditions for Observed {
 impl Conditions for CallRules {
     fn judge(&self, stage: Stage, facts: &Facts<'_>) -> Judgement {
         let mut judgement = Judgement::default();
+        // A rule that is only observed takes no steps from those that are enforced.
+        let (enforced, observed) = (Steps::default(), Steps::default());
         let rules = self.of_tool(facts.tool.name.as_str());
         for rule in rules.filter(|rule| rule.is_due(stage)) {
-            let outcome = match rule.decide(facts) {
+            let is_enforced = match rule.mode {
+                Mode::Enforce => true,
+                Mode::Observe => false,
+            };
+            let steps = if is_enforced { &enforced } else { &observed };
+            let decided = rule.decide_within(facts, steps);
+            let is_last = is_enforced && decided == Err(Failed::CallSteps);
+            let outcome = match decided {
                 Ok(None) => continue,
                 Ok(Some(outcome)) => outcome,
                 // A call may still have what is missing here.
@@ -185,10 +248,6 @@ impl Conditions for CallRules {
                     Outcome::Failed
                 }
             };
-            let is_enforced = match rule.mode {
-                Mode::Enforce => true,
-                Mode::Observe => false,
-            };
             judgement.ruled.push(Ruled {
                 rule: rule.name.clone(),
                 outcome,
@@ -197,9 +256,20 @@ impl Conditions for CallRules {
             if is_enforced {
                 apply(&mut judgement, rule, outcome);
             }
+            // Those that follow could not be decided either, and the call is refused.
+            if is_last {
+                break;
+            }
         }
         judgement
     }
+}
+
+/// The tools that an entry matches; every tool if it has no pattern.
+pub(super) fn matched<'a>(pattern: Option<&Glob>, changed: Changed<'a>) -> Vec<&'a ToolSpec> {
+    let is_matched =
+        |tool: &&ToolSpec| pattern.is_none_or(|pattern| pattern.matches(tool.name.as_str()));
+    changed.tools.iter().copied().filter(is_matched).collect()
 }
 
 fn apply(judgement: &mut Judgement, rule: &ReadyRule, outcome: Outcome) {

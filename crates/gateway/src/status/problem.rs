@@ -25,6 +25,9 @@ pub struct Problem {
 /// Time limit for the signature of a record.
 const SIGNED_WITHIN: Duration = Duration::from_mins(1);
 
+/// Maximum number of entries that a problem names.
+const NAMED_MAX: usize = 5;
+
 /// Problems, written down in the language of their reader.
 struct Problems {
     language: Language,
@@ -55,6 +58,7 @@ pub(super) fn found(
     };
     for_everybody(gateway, stored, &mut problems);
     if view == View::Operator {
+        of_misfits(gateway, &mut problems);
         for_operators(stored, status, &mut problems);
         of_witnesses(gateway, &mut problems);
     }
@@ -125,6 +129,30 @@ fn for_operators(stored: Option<Stored>, status: &Status, problems: &mut Problem
     if let Some(stored) = &stored {
         of_store(stored, problems);
     }
+}
+
+/// Adds entries of the policy that do not fit tools which have changed.
+fn of_misfits(gateway: &Gateway, problems: &mut Problems) {
+    let misfits = gateway.identity().policy().misfits();
+    let enforced = misfits.iter().filter(|misfit| misfit.is_enforced);
+    let named = enforced.map(|misfit| match misfit.line {
+        0 => format!("{}: {}", misfit.entry, misfit.message),
+        line => format!("{} (line {line}): {}", misfit.entry, misfit.message),
+    });
+    let mut named: Vec<String> = named.collect();
+    if named.is_empty() {
+        return;
+    }
+    if named.len() > NAMED_MAX {
+        named.truncate(NAMED_MAX);
+        named.push("…".to_owned());
+    }
+    let misfits = named.join("; ");
+    problems.add(
+        "policy_misfit",
+        &Say::PolicyMisfit { misfits },
+        &Say::CorrectMisfit,
+    );
 }
 
 /// Adds what is wrong with the store: signing, clock, calls in doubt.

@@ -16,6 +16,7 @@ countersign::contract::messages! {
         AgentEffect { effects } => "the policy lets this agent call only tools with the effect {effects}",
         WritesNeedUser => "this tool changes something: use a credential that names a user",
         RuleDenies { rule } => "the rule {rule} of the policy denies this call: other arguments, another time or another caller may be allowed",
+        RuleMisfit { rule } => "{rule} in the policy does not fit this tool, which has changed, so its calls are refused until the operator corrects the policy",
         RuleFailed { rule } => "the rule {rule} of the policy cannot be decided for this call, so the call is refused",
 
         // Calls that do not reach the executor, or do not return from it.
@@ -65,6 +66,8 @@ countersign::contract::messages! {
         InLine { line, column } => "line {line}, column {column}: ",
         PolicyRejected { place, message, revision } => "the policy file was rejected: {place}{message}; {revision} stays in force",
         CorrectPolicy => "correct the file; `countersign serve --policy FILE --check` checks it",
+        PolicyMisfit { misfits } => "the policy does not fit tools that have changed, and their calls are refused: {misfits}",
+        CorrectMisfit => "correct the policy for the tool as it is now; `countersign tools NAME` shows its arguments, and `countersign policy check` checks the policy",
         ConfigRejected { place, key, message } => "the configuration was rejected: {place}: {key}: {message}; the earlier one stays in force",
         CorrectConfig { file } => "correct it; `countersign lint {file}` checks it",
         SigningLate { records, seconds } => "{records} records wait for a signature, and the newest checkpoint is {seconds} seconds old",
@@ -82,11 +85,27 @@ countersign::contract::messages! {
         FullAgain { at } => "it is full again at {at}",
         RaiseBudget => "the operator has to raise it in the policy",
 
+        // What needs a person.
+        LogNotValid { size } => "the log of {size} records is not valid",
+        VerifyNames => "`countersign verify --all` names what is wrong",
+        ToolsChanged { upstream } => "tools of the upstream {upstream} are not as they were approved",
+        ApproveTools { upstream } => "`countersign upstreams diff {upstream}`, then `countersign upstreams approve {upstream}`",
+        UpstreamAway { upstream } => "the upstream {upstream} does not answer, so calls of its tools fail",
+        ListUpstreams => "`countersign upstreams list` shows the error; start the upstream or correct its address",
+        DeliveriesGivenUp { target, count } => "notifications to {target} were given up: {count}",
+        RetryTarget { target } => "`countersign notify test {target}`, then `countersign notify retry {target}`",
+        EffectInDoubt { tool } => "the effect of a call of {tool} may or may not have happened",
+        ResolveClaim { user, tool, key } => "look in the service, then `countersign claims resolve {user} {tool} {key} --happened JSON|--did-not-happen --reason TEXT`",
+        WaitsForApproval { name } => "{name} waits for an approval",
+        AnswerQuestion { id } => "`countersign approvals approve {id}` or `countersign approvals deny {id}`",
+
         // Probable mistakes in a policy.
         EveryToolDenied => "the policy denies every tool to every caller: add [[tools]] entries, or [defaults] unlisted = \"allow\"",
         ToolsForNobody { tools } => "no caller can call tools that no [[tools]] entry matches: {tools}",
         OnlyObserved => "the whole policy is only observed, so everybody who is let in may call every tool: remove mode = \"observe\" to enforce it",
         ToolsAlwaysDenied { tools } => "nobody can call what a rule without a condition denies: {tools}",
+        NeverHolds { entry, line, column } => "line {line}, column {column}: the condition of {entry} never holds: it compares with a value that no call has",
+        OtherCurrencies { entry, currency, line, column } => "line {line}, column {column}: {entry} looks at amounts in {currency} only, and lets every other currency through: compare money(…) with money('…', '{currency}'), or add an entry for other currencies",
         EveryAgentDenied => "no agent may call any tool: look at [[agents]] and [defaults] unlisted_agents",
         AgentForNothing { agent } => "the agent {agent:?} may call nothing: look at every [[agents]] entry that matches it",
         RuleWithoutTool { rule } => "the [[tools]] entry {rule:?} matches no tool",

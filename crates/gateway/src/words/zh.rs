@@ -15,6 +15,7 @@ countersign::contract::translation! {
         AgentEffect { effects } => "策略只允许该智能体调用效果为 {effects} 的工具",
         WritesNeedUser => "此工具会更改数据，请使用指明用户的凭证",
         RuleDenies { rule } => "策略规则 {rule} 拒绝了此次调用：换用其他参数、时间或调用方可能会被允许",
+        RuleMisfit { rule } => "此工具已更改，策略中的 {rule} 与其不再相符；在运维人员更正策略之前，对它的调用一律拒绝",
         RuleFailed { rule } => "策略规则 {rule} 无法对此次调用作出判断，因此调用被拒绝",
 
         // Calls that do not reach the executor, or do not return from it.
@@ -64,6 +65,8 @@ countersign::contract::translation! {
         InLine { line, column } => "第 {line} 行第 {column} 列：",
         PolicyRejected { place, message, revision } => "策略文件未被接受：{place}{message}；{revision} 继续生效",
         CorrectPolicy => "请更正文件；`countersign serve --policy FILE --check` 可以检查",
+        PolicyMisfit { misfits } => "策略与已更改的工具不相符，对这些工具的调用被拒绝：{misfits}",
+        CorrectMisfit => "请按工具的现状更正策略；`countersign tools NAME` 显示其参数，`countersign policy check` 检查策略",
         ConfigRejected { place, key, message } => "配置未被接受：{place}：{key}：{message}；此前的配置继续生效",
         CorrectConfig { file } => "请更正；`countersign lint {file}` 可以检查",
         SigningLate { records, seconds } => "有 {records} 条记录等待签名，最新的检查点已有 {seconds} 秒",
@@ -81,11 +84,27 @@ countersign::contract::translation! {
         FullAgain { at } => "将于 {at} 恢复",
         RaiseBudget => "须由运维人员在策略中提高",
 
+        // 需要人处理的事项。
+        LogNotValid { size } => "共 {size} 条记录的日志未通过验证",
+        VerifyNames => "`countersign verify --all` 会指出问题所在",
+        ToolsChanged { upstream } => "上游 {upstream} 的工具与获批时不同",
+        ApproveTools { upstream } => "先运行 `countersign upstreams diff {upstream}`，再运行 `countersign upstreams approve {upstream}`",
+        UpstreamAway { upstream } => "上游 {upstream} 没有应答，对其工具的调用会失败",
+        ListUpstreams => "`countersign upstreams list` 显示错误；请启动该上游或更正其地址",
+        DeliveriesGivenUp { target, count } => "发往 {target} 的通知已放弃：{count} 条",
+        RetryTarget { target } => "先运行 `countersign notify test {target}`，再运行 `countersign notify retry {target}`",
+        EffectInDoubt { tool } => "对 {tool} 的一次调用是否已经生效尚不确定",
+        ResolveClaim { user, tool, key } => "请在服务中查看，然后运行 `countersign claims resolve {user} {tool} {key} --happened JSON|--did-not-happen --reason TEXT`",
+        WaitsForApproval { name } => "{name} 正在等待批准",
+        AnswerQuestion { id } => "`countersign approvals approve {id}` 或 `countersign approvals deny {id}`",
+
         // Probable mistakes in a policy.
         EveryToolDenied => "策略对所有人拒绝所有工具：请添加 [[tools]] 条目，或设置 [defaults] unlisted = \"allow\"",
         ToolsForNobody { tools } => "没有 [[tools]] 条目匹配、因而无人能调用的工具：{tools}",
         OnlyObserved => "整个策略仅供观察，因此获准进入者可以调用所有工具：请去掉 mode = \"observe\" 使其生效",
         ToolsAlwaysDenied { tools } => "被无条件规则拒绝、因而无人能调用的工具：{tools}",
+        NeverHolds { entry, line, column } => "第 {line} 行第 {column} 列：{entry} 的条件永远不会成立：它与任何调用都不会有的值作比较",
+        OtherCurrencies { entry, currency, line, column } => "第 {line} 行第 {column} 列：{entry} 只看 {currency} 的金额，其他货币一律放行：请用 money(…) 与 money('…', '{currency}') 比较，或为其他货币添加条目",
         EveryAgentDenied => "没有智能体可以调用任何工具：请检查 [[agents]] 和 [defaults] unlisted_agents",
         AgentForNothing { agent } => "智能体 {agent:?} 不能调用任何工具：请检查与其匹配的每个 [[agents]] 条目",
         RuleWithoutTool { rule } => "[[tools]] 条目 {rule:?} 不匹配任何工具",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::world::{World, arguments};
 
 /// Entries of policies, each on its own or beside the others.
-const ENTRIES: [&str; 9] = [
+const ENTRIES: [&str; 14] = [
     "[[tools]]\nmatch = \"shop.order\"\nconfirm = \"always\"\n",
     "[[tools]]\nmatch = \"shop.*\"\nconfirm = \"always\"\nfour_eyes = true\n",
     "[[agents]]\nid = \"bot\"\ndeny = [\"shop.order\"]\n",
@@ -18,6 +18,11 @@ const ENTRIES: [&str; 9] = [
     "[[rules]]\nname = \"two\"\nmatch = \"shop.order\"\nwhen = \"args.quantity == 1\"\nthen = \"four_eyes\"\n",
     "[[rules]]\nname = \"bots\"\nmatch = \"shop.*\"\nwhen = \"principal.type == 'agent' && call.dry_run\"\nthen = \"deny\"\n",
     "[[rules]]\nname = \"tried\"\nmatch = \"*\"\nthen = \"deny\"\nmode = \"observe\"\n",
+    "[[tools]]\nmatch = \"shop.*\"\nscopes = [\"orders\", \"admin\"]\n",
+    "[[rules]]\nname = \"admins\"\nmatch = \"shop.order\"\nwhen = \"!('admin' in principal.scopes)\"\nthen = \"deny\"\n",
+    "[[rules]]\nname = \"dear\"\nmatch = \"shop.order\"\nwhen = \"args.quantity > 1 && !('admin' in principal.scopes)\"\nthen = \"confirm\"\n",
+    "[[rules]]\nname = \"night\"\nmatch = \"shop.*\"\nwhen = \"has(session.id) && session.id == 's_2' || now.getMinutes() > 1\"\nthen = \"four_eyes\"\n",
+    "[[rules]]\nname = \"brokers\"\nmatch = \"*\"\nwhen = \"principal.type == 'system'\"\nthen = \"confirm\"\n",
     "[limits.tools.\"shop.find\"]\ncalls = 1\nper = \"366d\"\n",
 ];
 
@@ -28,6 +33,8 @@ struct Sent {
     text: String,
     agent: Option<&'static str>,
     key: Option<&'static str>,
+    session: Option<&'static str>,
+    scope: Option<&'static str>,
     dry_run: bool,
     /// True if the user agrees, and the same call is sent again.
     agrees: bool,
@@ -50,22 +57,39 @@ fn sent() -> impl Strategy<Value = Sent> {
     let broken = prop::sample::select(vec!["shop.order", "shop.find"]);
     let broken = broken.prop_map(|tool| (tool, "not JSON".to_owned()));
     let what = prop_oneof![5 => order, 2 => find, 1 => broken];
-    let agents = prop::sample::select(vec![None, Some("bot"), Some("alice")]);
+    let agents = prop::sample::select(vec![None, Some("bot"), Some("alice"), Some("broker")]);
+    let sessions = prop::sample::select(vec![None, Some("s_1"), Some("s_2")]);
+    let scopes = prop::sample::select(vec![None, Some("orders"), Some("admin")]);
     let keys = prop::sample::select(vec![None, None, Some("k1"), Some("k2")]);
-    let sent = (what, agents, keys, any::<bool>(), prop::bool::weighted(0.2));
-    sent.prop_map(|((tool, text), agent, key, agrees, dry_run)| Sent {
-        tool,
-        text,
-        agent,
-        key,
-        dry_run,
-        agrees,
-    })
+    let about = (agents, keys, sessions, scopes);
+    let sent = (what, about, any::<bool>(), prop::bool::weighted(0.2));
+    sent.prop_map(
+        |((tool, text), (agent, key, session, scope), agrees, dry_run)| Sent {
+            tool,
+            text,
+            agent,
+            key,
+            session,
+            scope,
+            dry_run,
+            agrees,
+        },
+    )
 }
 
-fn who(agent: Option<&str>) -> Principal {
-    match agent {
+fn who(sent: &Sent) -> Principal {
+    let who = match sent.agent {
         None => Principal::user("ann"),
+        // A program that names the actor of each call.
+        Some("broker") => {
+            let actor = Actor {
+                kind: ActorType::System,
+                id: "broker".to_owned(),
+            };
+            let mut broker = Principal::new(actor, "ann");
+            broker.may_act_for_others = true;
+            broker
+        }
         Some(id) => {
             let actor = Actor {
                 kind: ActorType::Agent,
@@ -73,18 +97,23 @@ fn who(agent: Option<&str>) -> Principal {
             };
             Principal::new(actor, "ann")
         }
-    }
+    };
+    sent.scope.into_iter().fold(who, Principal::scope)
 }
 
 async fn make(world: &World, sent: &Sent) {
     let envelope = || RequestEnvelope {
-        session_id: Some("s_1".to_owned()),
+        actor: (sent.agent == Some("broker")).then(|| Actor {
+            kind: ActorType::Agent,
+            id: "bot".to_owned(),
+        }),
+        session_id: sent.session.map(str::to_owned),
         idempotency_key: sent.key.map(str::to_owned),
         dry_run: sent.dry_run,
         ..RequestEnvelope::default()
     };
     let reply = world
-        .send_in(who(sent.agent), sent.tool, &sent.text, envelope())
+        .send_in(who(sent), sent.tool, &sent.text, envelope())
         .await;
     let approval = &reply["error"]["details"]["approval_id"];
     if let (true, Some(id)) = (sent.agrees, approval.as_str()) {
@@ -95,7 +124,7 @@ async fn make(world: &World, sent: &Sent) {
             approvals.approve(id, &by, None).await.ok();
         }
         world
-            .send_in(who(sent.agent), sent.tool, &sent.text, envelope())
+            .send_in(who(sent), sent.tool, &sent.text, envelope())
             .await;
     }
 }
@@ -114,12 +143,18 @@ async fn decided_again(
         let entry = world.executor.catalog().get(&tool.name).unwrap();
         match PastCall::of(&call, &entry, policy) {
             Ok(past) => {
-                assert_eq!(past.explain(draft).decision, past.under(draft));
-                decided.push((past.recorded(policy), past.under(draft)));
+                let again = past.recorded(policy);
+                match again.and_then(|recorded| Ok((recorded, past.under(draft)?))) {
+                    Ok(again) => decided.push(again),
+                    Err(why) => {
+                        assert_eq!(why, Omitted::ByScopes);
+                        left_out += 1;
+                    }
+                }
             }
             Err(Omitted::NoCall) => {}
             Err(Omitted::NotKept) => unreachable!("{:?}", call.record),
-            Err(Omitted::RefusedForTheCaller) => left_out += 1,
+            Err(Omitted::RefusedForTheCaller | Omitted::ByScopes) => left_out += 1,
         }
     }
     (decided, left_out)
@@ -183,4 +218,27 @@ async fn what_was_recorded_is_compared_with_the_draft() {
     // The policy of that time is lost: the record still says that the call was refused.
     let again = shown(decided_again(&world, &free, &free).await);
     assert_eq!(again, json!([["deny", "allow"], ["allow", "allow"]]));
+}
+
+/// A call that a condition decides by the scopes of its caller is left out, and not decided as if the caller had every scope. One
+/// that the condition decides without them is decided.
+#[tokio::test]
+async fn calls_that_scopes_decide_are_left_out() {
+    let text = "defaults = { unlisted = \"allow\" }\n[[tools]]\nmatch = \"*\"\nscopes = [\"admin\", \"orders\"]\n\
+                [[rules]]\nname = \"admins\"\nmatch = \"shop.order\"\n\
+                when = \"args.quantity > 2 && !('admin' in principal.scopes)\"\nthen = \"deny\"\n";
+    let world = World::with_policy(text);
+    for quantity in [1, 3] {
+        let mut order = arguments();
+        order["quantity"] = json!(quantity);
+        let ann = Principal::user("ann").scope("orders");
+        let reply = world.call_as(ann, "shop.order", &order).await;
+        assert_eq!(reply["ok"], quantity == 1, "{reply}");
+    }
+    let policy = Policy::parse(text).unwrap();
+    let (decided, left_out) = decided_again(&world, &policy, &policy).await;
+    assert_eq!(
+        (decided, left_out),
+        (vec![(Ruling::Allow, Ruling::Allow)], 1)
+    );
 }

@@ -1,7 +1,7 @@
 //! Calls under conditional rules: refused, asked about, recorded and listed.
 
 use countersign::Principal;
-use countersign::contract::{Actor, ActorType};
+use countersign::contract::{Actor, ActorType, RequestEnvelope};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -180,6 +180,70 @@ proptest! {
             }
         });
     }
+}
+
+/// Entries that a generated policy is made of; together they say something about everything that an entry can.
+const PARTS: [&str; 10] = [
+    "[defaults]\nunlisted_agents = \"deny\"\nunkeyed_writes = \"refuse\"\n",
+    "[defaults]\nunlisted = \"deny\"\nwrites_need_user = false\nunkeyed_writes = \"allow\"\n",
+    "[defaults]\nunkeyed_writes = \"derive\"\nunkeyed_window = \"1s\"\n",
+    "[[tools]]\nmatch = \"shop.order\"\nconfirm = \"always\"\nvalid_for = \"1s\"\n",
+    "[[tools]]\nmatch = \"shop.*\"\nscopes = [\"orders\"]\nconfirm = \"always\"\nfour_eyes = true\n",
+    "[[agents]]\nid = \"bot\"\neffects = [\"read\"]\n",
+    "[[rules]]\nname = \"many\"\nmatch = \"shop.order\"\nwhen = \"args.quantity > 2\"\nthen = \"deny\"\n",
+    "[[rules]]\nname = \"dry\"\nmatch = \"*\"\nwhen = \"call.dry_run\"\nthen = \"confirm\"\nvalid_for = \"1s\"\n",
+    "[[rules]]\nname = \"none\"\nmatch = \"shop.*\"\nwhen = \"!('orders' in principal.scopes)\"\nthen = \"deny\"\n",
+    "[[rules]]\nname = \"all\"\nmatch = \"*\"\nthen = \"four_eyes\"\n",
+];
+
+/// A call of the law about whole policies.
+fn sent() -> impl Strategy<Value = (bool, i64, Option<&'static str>, bool)> {
+    let keys = prop::sample::select(vec![None, None, Some("k1"), Some("k2")]);
+    (any::<bool>(), 1_i64..4, keys, prop::bool::weighted(0.3))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Law: a policy that is only observed as a whole gives every call the answer that it would get without a policy: with keys and
+    /// without, the first time and again, as a dry run and in earnest.
+    #[test]
+    fn a_generated_policy_that_is_observed_changes_no_answer(
+        default in 0_usize..3,
+        parts in prop::sample::subsequence(PARTS[3..].to_vec(), 0..=7),
+        calls in prop::collection::vec(sent(), 1..8),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let text = format!("mode = \"observe\"\n{}{}", PARTS[default], parts.concat());
+            let observed = World::with_policy(&text);
+            let free = World::new("");
+            for (is_agent, quantity, key, dry_run) in &calls {
+                let mut order = arguments();
+                order["quantity"] = json!(quantity);
+                let who = || if *is_agent { agent("bot") } else { Principal::user("ann") };
+                let envelope = || RequestEnvelope {
+                    session_id: Some("s_1".to_owned()),
+                    idempotency_key: key.map(str::to_owned),
+                    dry_run: *dry_run,
+                    ..RequestEnvelope::default()
+                };
+                let order = order.to_string();
+                let reply = observed.send_in(who(), "shop.order", &order, envelope()).await;
+                let expected = free.send_in(who(), "shop.order", &order, envelope()).await;
+                assert_eq!(alike(reply), alike(expected), "{text}");
+            }
+        });
+    }
+}
+
+/// An answer without the ids of the calls and records that it names.
+fn alike(reply: Value) -> Value {
+    let mut reply = answer(reply);
+    for warning in reply["warnings"].as_array_mut().into_iter().flatten() {
+        *warning = warning["code"].clone();
+    }
+    reply
 }
 
 /// A policy with entries of every kind, whole.

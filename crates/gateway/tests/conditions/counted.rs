@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use countersign::Principal;
 use countersign::clock::ManualClock;
-use countersign::contract::{Actor, ActorType};
+use countersign::contract::grant::GrantAmount;
+use countersign::contract::tool::AmountUnit;
+use countersign::contract::{Actor, ActorType, NewGrant};
 use countersign_gateway::policy::Policy;
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_testkit::postgres::shared_postgres;
@@ -369,5 +371,68 @@ proptest! {
                 assert_eq!(reply["ok"] == false, is_refused, "{reply}");
             }
         });
+    }
+}
+
+/// A budget without a pointer to a currency looks at the one that stands beside the amount: 150 KWD are not 150 EUR.
+#[tokio::test]
+async fn a_budget_without_a_currency_pointer_refuses_other_currencies() {
+    let world = World::new(
+        "[[budgets]]\nname = \"b\"\nscope = \"user\"\nlimit = \"200\"\ncurrency = \"EUR\"\n\
+         [[budgets.tools]]\nmatch = \"shop.order\"\namount = \"/total/amount\"\n",
+    );
+    let reply = world.call("shop.order", &order_of(1, "150", "KWD")).await;
+    assert_eq!(reply["error"]["code"], "INVALID_ARGUMENT", "{reply}");
+    assert_eq!(reply["error"]["details"]["field"], "/total/currency");
+    assert_eq!(
+        world.call("shop.order", &order_of(1, "150", "eur")).await["ok"],
+        true
+    );
+    // The one beside an object that the amount is in counts, too, and a pointer goes first.
+    let items = "[[budgets]]\nname = \"b\"\nscope = \"user\"\nlimit = \"200\"\ncurrency = \"EUR\"\n\
+         [[budgets.tools]]\nmatch = \"shop.order\"\namount = \"/items/0/price\"\n";
+    let mut francs = order_of(1, "1", "EUR");
+    francs["currency"] = json!("CHF");
+    let reply = World::new(items).call("shop.order", &francs).await;
+    assert_eq!(reply["error"]["details"]["field"], "/currency", "{reply}");
+    let named = format!("{items}currency = \"/total/currency\"\n");
+    assert_eq!(
+        World::new(&named).call("shop.order", &francs).await["ok"],
+        true
+    );
+}
+
+/// A grant without a pointer to a currency: an amount in another one is not covered, and the user is asked.
+#[tokio::test]
+async fn a_grant_covers_no_other_currency() {
+    let world = World::new("[[tools]]\nmatch = \"shop.order\"\nconfirm = \"always\"\n");
+    let grant = |at: &str| NewGrant {
+        user_id: None,
+        to: agent().actor,
+        tools: vec![order().name],
+        when: None,
+        calls: None,
+        amount: Some(GrantAmount {
+            limit: "200".to_owned(),
+            currency: "EUR".to_owned(),
+            at: Some(at.to_owned()),
+            currency_at: None,
+            unit: AmountUnit::Major,
+        }),
+        until: "2026-12-01T00:00:00Z".to_owned(),
+        parent: None,
+    };
+    let ann = Principal::user("ann");
+    let grants = world.executor.grants();
+    // A pointer that leads nowhere would make a grant that never covers a call.
+    for wrong in ["/total/typo", "/totl/amount", "/price/x"] {
+        let error = grants.make(&ann, &grant(wrong)).await.unwrap_err();
+        assert!(error.to_string().contains("amount"), "{wrong}: {error}");
+    }
+    grants.make(&ann, &grant("/total/amount")).await.unwrap();
+    for (currency, is_covered) in [("KWD", false), ("EUR", true)] {
+        let order = order_of(1, "150", currency);
+        let reply = world.call_as(agent(), "shop.order", &order).await;
+        assert_eq!(reply["ok"] == true, is_covered, "{currency}: {reply}");
     }
 }

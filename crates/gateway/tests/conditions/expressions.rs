@@ -24,6 +24,7 @@ fn decide(expression: &str, arguments: &Value) -> Result<bool, Failed> {
         .unwrap_or_else(|wrong| unreachable!("{expression}: {wrong}"));
     condition.holds(&Facts {
         principal: &Principal::user("ann").scope("orders"),
+        proved: None,
         user_id: Some("ann"),
         tool: &tool,
         upstream: Some("warehouse"),

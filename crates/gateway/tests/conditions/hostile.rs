@@ -9,7 +9,7 @@ use countersign_gateway::policy::condition::{BYTES_MAX, Condition, Failed};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::world::order;
+use crate::world::{World, order};
 
 /// A tool that says little about its arguments, so that types are known only when it is called.
 fn loose() -> ToolSpec {
@@ -34,6 +34,7 @@ fn loose() -> ToolSpec {
 fn decide(condition: &Condition, tool: &ToolSpec, arguments: &Value) -> Result<bool, Failed> {
     condition.holds(&Facts {
         principal: &Principal::user("ann"),
+        proved: None,
         user_id: Some("ann"),
         tool,
         upstream: None,
@@ -245,4 +246,43 @@ proptest! {
             let _ = decide(&condition, &tool, &json!({}));
         }
     }
+}
+
+/// A3: many rules that are each just cheap enough are bounded together: what is left undecided refuses the call. Rules that are only
+/// observed take nothing from those that are enforced.
+#[tokio::test]
+async fn the_rules_of_a_call_are_bounded_together() {
+    let rules = |mode: &str| {
+        let rules = (0..400).map(|n| {
+            format!(
+                "[[rules]]\nname = \"r{n}\"\nmatch = \"shop.order\"\nmode = \"{mode}\"\n\
+                 when = \"args.items.exists(i, i.price < 0)\"\nthen = \"deny\"\n"
+            )
+        });
+        rules.collect::<String>()
+    };
+    let mut order = crate::world::arguments();
+    order["items"] = (0..1000).map(|_| json!({"sku": "a", "price": 1})).collect();
+    let world = World::new(&rules("enforce"));
+    let reply = world.call("shop.order", &order).await;
+    assert_eq!(reply["error"]["code"], "FORBIDDEN", "{reply}");
+    let act = world.newest_act().await;
+    let rules_of = |act: &Value| act["rules"].as_array().map_or(0, Vec::len);
+    assert_eq!(
+        rules_of(&act),
+        1,
+        "the first one that is not decided is named: {act}"
+    );
+    assert_eq!(act["rules"][0]["then"], "failed");
+    // The same number of rules over a short list is decided.
+    assert_eq!(
+        world.call("shop.order", &crate::world::arguments()).await["ok"],
+        true
+    );
+    let observed = format!(
+        "{}[[rules]]\nname = \"last\"\nmatch = \"shop.order\"\nwhen = \"args.quantity > 99\"\nthen = \"deny\"\n",
+        rules("observe")
+    );
+    let world = World::new(&observed);
+    assert_eq!(world.call("shop.order", &order).await["ok"], true);
 }

@@ -6,9 +6,13 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod actors;
 mod again;
 mod calls;
+mod changed;
 mod counted;
+mod doubts;
+mod explained;
 mod expressions;
 mod hostile;
 mod world;

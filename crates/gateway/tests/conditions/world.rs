@@ -15,7 +15,7 @@ use countersign::{BoxFuture, CallContext, Catalog, Executor, Principal, ToolCall
 use countersign_args::Arguments;
 use countersign_evidence::note::SigningKey;
 use countersign_evidence::seal::MasterKey;
-use countersign_gateway::policy::{LivePolicy, Policy};
+use countersign_gateway::policy::{GrantConditions, LivePolicy, Policy};
 use serde_json::{Value, json};
 
 /// `shop.order`: a total, a list of items, an optional note, and a rush that has a default.
@@ -106,6 +106,7 @@ pub(crate) const START: &str = "2026-11-16T12:00:00Z";
 
 pub(crate) struct World {
     pub(crate) executor: Executor,
+    pub(crate) policy: Arc<LivePolicy>,
     store: Arc<dyn Store>,
     clock: Arc<ManualClock>,
 }
@@ -124,7 +125,7 @@ impl World {
 
     /// A process over a store.
     pub(crate) fn over(store: Arc<dyn Store>, clock: Arc<ManualClock>, text: &str) -> Self {
-        let policy = LivePolicy::fixed(Policy::parse(text).unwrap());
+        let policy = Arc::new(LivePolicy::fixed(Policy::parse(text).unwrap()));
         let catalog = catalog();
         policy.check_against(&catalog).unwrap();
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
@@ -137,12 +138,24 @@ impl World {
             .vault(vault)
             .clock(clock.clone())
             .ids(ids)
-            .authorizer(Arc::new(policy))
+            .grant_language(Arc::new(GrantConditions))
+            .authorizer(policy.clone())
             .build();
         Self {
             executor,
+            policy,
             store,
             clock,
+        }
+    }
+
+    /// Puts a tool in the place of the one with its name, or adds it.
+    pub(crate) fn put(&self, spec: ToolSpec) {
+        let catalog = self.executor.catalog();
+        let tool = Arc::new(Echo(spec));
+        match catalog.get(tool.spec().name.as_str()) {
+            Some(_) => catalog.replace(tool).unwrap(),
+            None => catalog.add(tool).unwrap(),
         }
     }
 

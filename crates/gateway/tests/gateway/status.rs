@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use countersign::Catalog;
 use countersign::contract::ActorType::{Agent, System, User};
+use countersign::contract::{Input, ToolSpec};
 use countersign::ledger::Outcome;
 use countersign::sample::ClearNotes;
+use countersign::{Arguments, BoxFuture, CallContext, Catalog, DynTool, Reply, ToolError};
 use countersign_gateway::identity::{Identity, NewKey};
 use countersign_gateway::policy::{LivePolicy, Reloaded};
 use countersign_testkit::ledger::build::{claimed, request, scope, settle};
@@ -412,4 +413,65 @@ amount = "/text"
     ");
     assert_snapshot!(attention(&ann).await, @"budget_used_up: the budget mine is used up (-, -)");
     assert_eq!(attention(&bob).await, "");
+}
+
+/// A tool that is declared otherwise than before.
+struct Redeclared(ToolSpec);
+
+impl DynTool for Redeclared {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a CallContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Reply, ToolError>> {
+        Box::pin(std::future::ready(Ok(arguments.to_value().into())))
+    }
+}
+
+/// A3: a tool that the policy does not fit any more is listed for the operator, until it fits again.
+#[tokio::test]
+async fn attention_lists_a_policy_that_does_not_fit_a_changed_tool() {
+    let place = Place::new(Parts::new(), false).await;
+    let path = place.folder.path().join("policy.toml");
+    let rule = "[[rules]]\nname = \"long\"\nmatch = \"notes.add\"\n\
+        when = \"has(args.text) && size(args.text) > 1000\"\nthen = \"deny\"\n";
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text + rule).unwrap();
+    for _ in 0..3 {
+        place.policy.reload(&place.parts.recorder()).await;
+    }
+    let catalog = place.server.gateway.executor().catalog();
+    place.policy.check_against(catalog).unwrap();
+    let ann = place.key(key_of(User, "ann"), &["notes:write"]).await;
+    let auditor = place.key(key_of(User, "auditor"), &["calls:read"]).await;
+    let attention = async |key: &str| {
+        let sent = place.server.send("GET", "/v1/attention", Some(key), None);
+        let (status, _, body) = sent.await;
+        assert_eq!(status, 200, "{body}");
+        let items = body["items"].as_array().unwrap().iter();
+        let lines =
+            items.map(|item| format!("{}: {} ({})", item["kind"], item["what"], item["page"]));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(attention(&auditor).await, "");
+    let entry = catalog.get("notes.add").unwrap();
+    let before = entry.tool().clone();
+    let schema = json!({"type": "object", "properties": {"note": {"type": "string"}}, "additionalProperties": false});
+    let changed = entry.spec().clone().input(Input::Schema(schema));
+    catalog.replace(Arc::new(Redeclared(changed))).unwrap();
+    assert_snapshot!(attention(&auditor).await, @r#""policy_misfit": "the policy does not fit tools that have changed, and their calls are refused: long (line 36): notes.add has no args.text: there is no \"text\", but note; [[budgets]] mine (line 23): notes.add has no /text: there is no \"text\", but note; [[budgets]] ours (line 32): notes.add has no /text: there is no \"text\", but note" ("/policy")"#);
+    assert_eq!(attention(&ann).await, "", "it is the operator's");
+    let body = json!({"arguments": {"note": "milk"}});
+    let (status, _, reply) = place
+        .server
+        .send("POST", "/v1/tools/notes.add", Some(&ann), Some(body))
+        .await;
+    assert_eq!(status, 403, "{reply}");
+    catalog.replace(before).unwrap();
+    assert_eq!(attention(&auditor).await, "");
+    place.spend(&ann, "1.00").await;
 }

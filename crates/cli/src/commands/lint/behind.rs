@@ -131,7 +131,9 @@ fn reviewed(loaded: &Loaded, policy: &Policy, tools: &[Arc<Entry>], findings: &m
             | Suspect::EveryAgentDenied
             | Suspect::AgentForNothing { .. }
             | Suspect::ScopeForNothing { .. }
-            | Suspect::PatternWithoutTool { .. } => "policy".to_owned(),
+            | Suspect::PatternWithoutTool { .. }
+            | Suspect::NeverHolds { .. }
+            | Suspect::OtherCurrencies { .. } => "policy".to_owned(),
         };
         findings.warn(loaded.mistake(&key, warning.message));
     }

@@ -110,6 +110,7 @@ impl Asked {
         };
         let facts = Facts {
             principal: &principal,
+            proved: None,
             user_id: Some(&principal.user_id),
             tool: entry.spec(),
             upstream: entry.tool().upstream(),

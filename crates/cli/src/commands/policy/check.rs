@@ -24,11 +24,12 @@ pub(crate) fn check(
     policy: &Policy,
     loaded: &Loaded,
 ) -> Result<Exit, Failure> {
-    let entries = catalog::declared(loaded)?.list();
+    let catalog = catalog::declared(loaded)?;
+    let entries = catalog.list();
     let specs: Vec<&ToolSpec> = entries.iter().map(|entry| entry.spec()).collect();
     let fits = policy.fits(&specs);
     fits.map_err(|error| policy::refused(loaded, error))?;
-    let review = policy.review(&specs);
+    let review = policy.review_catalog(&catalog);
     if terminal.is_for_programs() {
         write_json(terminal, &review)?;
         return Ok(Exit::Ok);

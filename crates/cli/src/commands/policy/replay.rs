@@ -26,8 +26,8 @@ use crate::{catalog, policy};
 /// Decide recorded calls again under a draft of a policy, and list what would change
 ///
 /// Each call is decided under the draft, with its arguments, caller, session and time, and compared with what the record says
-/// was decided. Scopes are not recorded: a caller counts as holding every scope that the policy of that time names. Nothing is called; that
-/// the calls were opened is recorded in the log. Exit code 1 where something would change.
+/// was decided. Scopes are not recorded: a caller counts as holding every scope that `[[tools]]` entries of that time name, and a call that a
+/// condition decides by scopes is left out. Nothing is called; that the calls were opened is recorded in the log. Exit code 1 where something would change.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -205,22 +205,16 @@ impl Decider<'_> {
         let policy = self.policy_of(call);
         let past = match PastCall::of(call, &entry, policy) {
             Ok(past) => past,
-            Err(Omitted::NoCall) => return,
-            Err(Omitted::NotKept) => {
-                *outcome.left_out.entry("not_kept").or_default() += 1;
-                return;
-            }
-            Err(Omitted::RefusedForTheCaller) => {
-                *outcome
-                    .left_out
-                    .entry("refused_for_the_caller")
-                    .or_default() += 1;
-                return;
-            }
+            Err(why) => return leave_out(why, outcome),
+        };
+        let decided = past.recorded(policy);
+        let decided = decided.and_then(|recorded| Ok((recorded, past.under(&self.draft)?)));
+        let (recorded, draft) = match decided {
+            Ok(decided) => decided,
+            Err(why) => return leave_out(why, outcome),
         };
         outcome.decided += 1;
-        let recorded = past.recorded(policy);
-        if recorded != past.under(&self.draft) {
+        if recorded != draft {
             outcome.changed += 1;
             if outcome.changes.len() < LISTED_MAX {
                 let draft = past.explain(&self.draft);
@@ -268,6 +262,16 @@ impl Decider<'_> {
     }
 }
 
+fn leave_out(why: Omitted, outcome: &mut Outcome) {
+    let why = match why {
+        Omitted::NoCall => return,
+        Omitted::NotKept => "not_kept",
+        Omitted::RefusedForTheCaller => "refused_for_the_caller",
+        Omitted::ByScopes => "by_scopes",
+    };
+    *outcome.left_out.entry(why).or_default() += 1;
+}
+
 fn write(terminal: &mut Terminal, outcome: &Outcome) -> Result<Exit, Failure> {
     let exit = if outcome.changed == 0 {
         Exit::Ok
@@ -301,6 +305,9 @@ fn write(terminal: &mut Terminal, outcome: &Outcome) -> Result<Exit, Failure> {
     for (why, count) in &outcome.left_out {
         let what = match *why {
             "refused_for_the_caller" => "refused for who called; scopes are not recorded",
+            "by_scopes" => {
+                "a condition decides it by the scopes of the caller, which are not recorded"
+            }
             "no_such_tool" => "its tool does not exist any more",
             _ => "its content is no longer kept",
         };

@@ -209,6 +209,7 @@ impl Reload {
         if has_tools || why == Why::Asked {
             let renewed = parts.gateway.executor().catalog().renew(assembled.tools);
             renewed.map_err(|error| assemble::refused(&loaded, &error).0)?;
+            parts.policy.accept_tools();
             self.upstreams = assembled.upstreams;
             let witness = FirstUses(parts.recorder.clone());
             self.upstreams.set_witness(Arc::new(witness));

@@ -51,6 +51,44 @@ pub(super) fn against(root: &Node, tools: &[&ToolSpec]) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// Checks an expression against a tool that is not the one it was accepted with.
+pub(super) fn later<'t>(
+    root: &Node,
+    tool: &ToolSpec,
+    before: Option<&ToolSpec>,
+    matched: &dyn Fn() -> Vec<&'t ToolSpec>,
+) -> Result<(), Wrong> {
+    let args = Type::of_arguments(tool);
+    let was = before.map(Type::of_arguments);
+    let mut lost = Ok(());
+    root.walk(&mut |node| {
+        let path = node.path().filter(|path| path.root == Root::Args);
+        let Some(path) = path.filter(|_| lost.is_ok()) else {
+            return;
+        };
+        let Err(missing) = find(&args, &path.members) else {
+            return;
+        };
+        let has = |kind: &Type| find(kind, &path.members).is_ok();
+        let is_needed = match &was {
+            Some(was) => has(was),
+            None => !matched()
+                .into_iter()
+                .any(|other| has(&Type::of_arguments(other))),
+        };
+        if is_needed {
+            lost = Err(unknown(node.at, path, tool.name.as_str(), Some(&missing)));
+        }
+    });
+    lost?;
+    let checker = Checker {
+        tool: Some(tool.name.as_str()),
+        args: &args,
+        guards: guards(root),
+    };
+    checker.condition(root)
+}
+
 /// The paths that an expression asks for with `has`.
 fn guards(root: &Node) -> Vec<&Path> {
     let mut guards = Vec::new();
@@ -147,6 +185,29 @@ pub(super) fn pointer(tool: &ToolSpec, pointer: &str) -> Result<(), String> {
         };
     }
     Ok(())
+}
+
+/// The member `currency` that a tool declares beside an amount, or beside an object that the amount is in: the nearest one.
+pub(super) fn currency_beside(tool: &ToolSpec, amount: &str) -> Option<String> {
+    let arguments = Type::of_arguments(tool);
+    let mut at = amount;
+    while let Some((parent, _)) = at.rsplit_once('/') {
+        let mut kind = Some(arguments.clone());
+        for step in parent.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            kind = kind.and_then(|kind| match kind {
+                Type::List(item) => Some(*item),
+                other => find(&other, &[step]).ok().map(|(kind, _)| kind),
+            });
+        }
+        if let Some(Type::Object(object)) = kind
+            && object.members.contains_key("currency")
+        {
+            return Some(format!("{parent}/currency"));
+        }
+        at = parent;
+    }
+    None
 }
 
 /// Maximum number of members that a message names.

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::{Number, Value};
 
-use super::STEPS_MAX;
 use super::tree::{Arithmetic, Comparison, Each, Expr, Node, Path, Root};
+use super::{CALL_STEPS_MAX, STEPS_MAX};
 
 /// Reason for which a condition cannot be decided for a call. It names places of the policy, and no value of the call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,13 +53,30 @@ pub enum Failed {
     /// It takes too many steps. Usually a list of the call is very long.
     #[error("it takes more than {STEPS_MAX} steps")]
     Steps,
+    /// The conditions of a call take too many steps together. Usually many of them go through a long list of the call.
+    #[error("the conditions of the call take more than {CALL_STEPS_MAX} steps together")]
+    CallSteps,
+    /// It depends on the scopes of the caller, and they are not known: a record does not have them.
+    #[error("the scopes of the caller are not known")]
+    Scopes,
 }
 
-/// Decides a condition.
-pub(super) fn holds(root: &Node, facts: &Facts<'_>) -> Result<bool, Failed> {
+/// Steps that the conditions of one call have taken together.
+#[derive(Debug, Default)]
+pub struct Steps(Cell<usize>);
+
+/// Decides a condition as one of those of a call. Without the scopes of the caller, one that depends on them fails.
+pub(super) fn holds(
+    root: &Node,
+    facts: &Facts<'_>,
+    together: &Steps,
+    knows_scopes: bool,
+) -> Result<bool, Failed> {
     let evaluation = Evaluation {
         facts,
         steps: Cell::new(0),
+        together,
+        knows_scopes,
     };
     evaluation.truth(root, None)
 }
@@ -102,6 +119,8 @@ pub(super) type Item<'i> = Option<&'i Value>;
 pub(super) struct Evaluation<'a> {
     facts: &'a Facts<'a>,
     steps: Cell<usize>,
+    together: &'a Steps,
+    knows_scopes: bool,
 }
 
 impl<'a> Evaluation<'a> {
@@ -110,6 +129,11 @@ impl<'a> Evaluation<'a> {
         self.steps.set(steps);
         if steps > STEPS_MAX {
             return Err(Failed::Steps);
+        }
+        let together = self.together.0.get().saturating_add(cost);
+        self.together.0.set(together);
+        if together > CALL_STEPS_MAX {
+            return Err(Failed::CallSteps);
         }
         Ok(())
     }
@@ -219,6 +243,7 @@ impl<'a> Evaluation<'a> {
             (Root::Principal, Some("actor")) => text(&facts.principal.actor.id),
             (Root::Principal, Some("type")) => text(facts.principal.actor.kind.as_str()),
             (Root::Principal, Some("user")) => text(facts.user_id.ok_or_else(absent)?),
+            (Root::Principal, Some("scopes")) if !self.knows_scopes => Err(Failed::Scopes),
             (Root::Principal, Some("scopes")) => {
                 let scopes = facts.principal.scopes.iter();
                 let scopes = scopes.map(|scope| Datum::Text(Cow::Borrowed(scope)));
@@ -352,7 +377,7 @@ impl<'a> Evaluation<'a> {
             match self.truth(&each.body, Some(one)) {
                 Ok(value) if value == absorbing => return Ok(absorbing),
                 Ok(_) => {}
-                Err(Failed::Steps) => return Err(Failed::Steps),
+                Err(failed @ (Failed::Steps | Failed::CallSteps)) => return Err(failed),
                 Err(failed) => undecided = undecided.or(Some(failed)),
             }
         }

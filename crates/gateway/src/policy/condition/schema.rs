@@ -73,6 +73,35 @@ impl Type {
     }
 }
 
+/// The values that the declaration of a tool allows for a string below its arguments; `None` if it allows any.
+pub(super) fn values_of(tool: &ToolSpec, members: &[String]) -> Option<Vec<String>> {
+    let root = match &tool.input {
+        Input::Parameters(parameters) => schema::of_parameters(parameters),
+        Input::Schema(schema) => schema.clone(),
+        Input::Undeclared => return None,
+    };
+    let mut at = &root;
+    for member in members {
+        at = resolved(at, &root)?.get("properties")?.get(member)?;
+    }
+    let values = resolved(at, &root)?.get("enum")?.as_array()?.iter();
+    values
+        .map(|value| value.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// The schema that references lead to; `None` if they lead nowhere.
+fn resolved<'v>(schema: &'v Value, root: &'v Value) -> Option<&'v Value> {
+    let mut schema = schema;
+    for _ in 0..DEPTH_MAX {
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
+            return Some(schema);
+        };
+        schema = root.pointer(reference.strip_prefix('#')?)?;
+    }
+    None
+}
+
 /// Depth from which a schema is not looked at.
 const DEPTH_MAX: usize = 16;
 

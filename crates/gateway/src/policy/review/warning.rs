@@ -35,6 +35,26 @@ pub enum Suspect {
         /// Names of the tools.
         tools: Vec<String>,
     },
+    /// A condition holds for no call: it compares with a value that there is not.
+    NeverHolds {
+        /// The entry.
+        entry: String,
+        /// Line of the comparison.
+        line: usize,
+        /// Column of the comparison, in characters.
+        column: usize,
+    },
+    /// A condition compares an amount in one currency only, and lets calls in other currencies through.
+    OtherCurrencies {
+        /// The entry.
+        entry: String,
+        /// The currency that it names.
+        currency: String,
+        /// Line of the comparison.
+        line: usize,
+        /// Column of the comparison, in characters.
+        column: usize,
+    },
     /// No agent may call any tool.
     EveryAgentDenied,
     /// The agents of a pattern may call no tool.
@@ -75,6 +95,26 @@ impl Suspect {
             Self::OnlyObserved => Say::OnlyObserved,
             Self::ToolsAlwaysDenied { tools } => Say::ToolsAlwaysDenied {
                 tools: named(&tools),
+            },
+            Self::NeverHolds {
+                entry,
+                line,
+                column,
+            } => Say::NeverHolds {
+                entry,
+                line: line.to_string(),
+                column: column.to_string(),
+            },
+            Self::OtherCurrencies {
+                entry,
+                currency,
+                line,
+                column,
+            } => Say::OtherCurrencies {
+                entry,
+                currency,
+                line: line.to_string(),
+                column: column.to_string(),
             },
             Self::EveryAgentDenied => Say::EveryAgentDenied,
             Self::AgentForNothing { agent } => Say::AgentForNothing { agent },
