@@ -138,8 +138,8 @@ pub(super) async fn racing_calls_never_overspend_the_amount_of_a_grant(fresh: &F
             currency_at: None,
             unit: AmountUnit::Major,
         };
-        let making = make_with(&processes.nth(0), None, None, Some(amount));
-        let grant = Box::pin(making).await?;
+        let first = processes.nth(0);
+        let grant = Box::pin(make_with(&first, None, None, Some(amount))).await?;
         let base = if keyed { 1000 } else { 1020 };
         let replies = race(CALLERS, |n| {
             let executor = processes.nth(n);
