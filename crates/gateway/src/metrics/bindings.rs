@@ -71,14 +71,13 @@ impl Bindings {
     fn add(&self, tool: &str, client: &str, model: &str, status: BindStatus) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let All { clients, models } = &mut *all;
-        let client = match clients.get(client) {
-            Some(client) => client.clone(),
-            None => {
-                let is_full = clients.len() >= CLIENTS_MAX;
-                let client: Arc<str> = Arc::from(if is_full { OTHER } else { client });
-                clients.insert(client.clone());
-                client
-            }
+        let client = if let Some(client) = clients.get(client) {
+            client.clone()
+        } else {
+            let is_full = clients.len() >= CLIENTS_MAX;
+            let client: Arc<str> = Arc::from(if is_full { OTHER } else { client });
+            clients.insert(client.clone());
+            client
         };
         let is_full = models.len() >= MODELS_MAX && !models.contains_key(model);
         let model = if is_full { OTHER } else { model };
@@ -110,7 +109,7 @@ impl Bindings {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let models = &all.models;
         let mut lines = Vec::new();
-        for (model, clients) in models.iter() {
+        for (model, clients) in models {
             for (client, tools) in clients {
                 for (tool, counts) in tools {
                     let key = (tool.clone(), client.clone(), model.clone());
