@@ -281,8 +281,8 @@ impl Executor {
             let Ok(record) = serde_json::from_slice::<EvidenceRecord>(&stored.leaf) else {
                 continue;
             };
-            let is_its = record.act["key"] == row.scope.key.to_string()
-                && record.act["attempt"] == row.attempt;
+            let said = |member: &str| record.act.get(member).cloned().unwrap_or_default();
+            let is_its = said("key") == row.scope.key.to_string() && said("attempt") == row.attempt;
             let sealed = stored
                 .payload
                 .filter(|sealed| is_its && record.payload == Some(Digest::of_bytes(sealed)));

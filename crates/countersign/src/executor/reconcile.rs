@@ -11,7 +11,7 @@ use countersign_contract::{
 };
 use countersign_evidence::seal::{self, UserKey};
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::intent::name_sources;
 use super::print::StoredReply;
@@ -46,6 +46,17 @@ pub(super) struct LookUp<'l> {
     pub(super) claim: &'l Claim,
     /// The operator who asked for it; `None` if a repeat of the call did, or the executor itself.
     pub(super) by: Option<&'l Actor>,
+}
+
+/// The act of a settled claim.
+fn act_of(claim: &Claim, happened: bool) -> Value {
+    json!({
+        "event": "reconciled",
+        "happened": happened,
+        "tool": claim.scope.tool.as_str(),
+        "key": claim.scope.key.to_string(),
+        "attempt": claim.attempt,
+    })
 }
 
 impl Executor {
@@ -106,13 +117,7 @@ impl Executor {
         } = look;
         let behaviour = &entry.spec().behaviour;
         let at = parts.clock.now();
-        let mut about = json!({
-            "event": "reconciled",
-            "happened": found.is_some(),
-            "tool": claim.scope.tool.as_str(),
-            "key": claim.scope.key.to_string(),
-            "attempt": claim.attempt,
-        });
+        let mut about = act_of(claim, found.is_some());
         name_sources(&mut about, &self.fixed_sources(entry, at));
         let act = Act {
             kind: RecordKind::Resolution,
