@@ -54,7 +54,6 @@ impl Buyer<'_> {
     }
 
     /// A draft order whose price and stock are locked, of a buyer who has changed the cart this many times: its id and its total.
-    #[expect(clippy::too_many_lines, reason = "one story, in its order")]
     fn ordered(&self, quantity: u32, changes: usize) -> (String, Value) {
         let items = json!([{"sku": "SKU-0002-01", "quantity": quantity}]);
         let berlin = json!({"country": "DE", "postal_code": "10115"});
