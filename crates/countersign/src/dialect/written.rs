@@ -109,6 +109,8 @@ struct Reader<'t> {
     has_elements: bool,
     /// Number of calls that more text would not change.
     settled: usize,
+    /// Number of calls before the first whose end may still come.
+    open: usize,
     /// The byte up to which labels of results were looked for.
     labels: usize,
     /// Number of marks behind which a call with elements was looked for in vain.
@@ -130,6 +132,7 @@ impl<'t> Reader<'t> {
             is_loose: false,
             has_elements: false,
             settled: 0,
+            open: usize::MAX,
             labels: 0,
             searches: 0,
             written: Written::default(),
@@ -183,13 +186,13 @@ impl<'t> Reader<'t> {
             Mark::Aside => Ok(self.aside(start, is_mention)),
             _ if is_mention => Ok(None),
             Mark::Silent => {
-                self.settled = self.written.calls.len();
+                self.settle(self.written.calls.len());
                 Ok(Some(end))
             }
             // A word that HTML strikes out.
             Mark::Ends if self.from(start).starts_with("</s>") && self.strikes(start) => Ok(None),
             Mark::Ends => {
-                self.settled = self.written.calls.len();
+                self.settle(self.written.calls.len());
                 self.is_over = true;
                 Ok(Some(end))
             }
@@ -212,26 +215,44 @@ impl<'t> Reader<'t> {
                 }
                 if end.is_some() {
                     let after = self.written.calls.len();
-                    self.settled = if self.is_closed { after } else { before };
+                    // What ends at the next mark may go on up to its own, once that has come.
+                    if self.is_loose && !self.is_closed && after > before {
+                        self.open = self.open.min(before);
+                    }
+                    self.settle(if self.is_closed { after } else { before });
                 }
                 Ok(end)
             }
         }
     }
 
-    /// Looks into a call that was given everything up to a mark. Tags of a value in it say that a call before it was cut
-    /// out of that value; a label in it says that what follows comes from an invented result.
-    fn check_loose(&mut self, start: usize, end: usize) {
+    /// Looks for tags of a value in a part of the text that is not read: a call before it was cut out of that value.
+    fn check_torn(&mut self, start: usize, end: usize) {
+        if !self.has_elements {
+            return;
+        }
         let inside = self.between(start, end);
         let mut tags = memchr::memchr_iter(b'<', inside.as_bytes());
         let is_torn = tags.any(|at| {
             let here = inside.get(at..).unwrap_or_default();
             aside(here) == Some(Aside::Element)
         });
-        if self.has_elements && is_torn {
+        if is_torn {
             self.doubt(0);
         }
+    }
+
+    /// Looks into a call that was given everything up to a mark. Tags of a value in it say that a call before it was cut
+    /// out of that value; a label in it says that what follows comes from an invented result.
+    fn check_loose(&mut self, start: usize, end: usize) {
+        self.check_torn(start, end);
+        let inside = self.between(start, end);
         self.is_over |= labelled_result(inside).is_some();
+    }
+
+    /// Keeps the number of calls that more text would not change.
+    fn settle(&mut self, calls: usize) {
+        self.settled = calls.min(self.open);
     }
 
     /// True if `<s>` stands in the prose before this byte.
@@ -290,8 +311,12 @@ impl<'t> Reader<'t> {
     fn thinks(&mut self, start: usize) -> Option<usize> {
         let here = self.from(start);
         match thinking(here) {
-            Some(Thinking::Ends(length)) => Some(start + length),
+            Some(Thinking::Ends(length)) => {
+                self.check_torn(start, start + length);
+                Some(start + length)
+            }
             Some(Thinking::Unfinished) => {
+                self.check_torn(start, self.text.len());
                 self.written.truncated = true;
                 Some(self.text.len())
             }
@@ -300,6 +325,7 @@ impl<'t> Reader<'t> {
                 self.written.calls.clear();
                 self.written.prose.clear();
                 self.settled = 0;
+                self.open = usize::MAX;
                 self.at = end;
                 Some(end)
             }
