@@ -1077,8 +1077,10 @@ async fn a_clock_that_is_set_back_revives_no_approval() {
     let first = world.send("pay.send", &json!({}), &json!({})).await;
     assert_eq!(first["error"]["code"], NEEDS);
     world.approve("ap_1").await;
-    let asked = world.send("pay.send", &json!({"limit": 6}), &json!({}));
-    assert_eq!(asked.await["error"]["details"]["approval_id"], "ap_2");
+    let other = world
+        .send("pay.send", &json!({"limit": 6}), &json!({}))
+        .await;
+    assert_eq!(other["error"]["details"]["approval_id"], "ap_2");
     world.advance_seconds(20 * 60);
     world.store.observe_time(told()).await.unwrap();
     let start = "2026-11-15T12:05:00Z".parse().unwrap();
