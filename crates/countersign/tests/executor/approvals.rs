@@ -1086,9 +1086,9 @@ async fn a_clock_that_is_set_back_revives_no_approval() {
     let start = "2026-11-15T12:05:00Z".parse().unwrap();
     let clock = Arc::new(ManualClock::starting_at(start));
     let back = world.replica_with([probe()], |builder| builder.clock(clock));
-    let reply = back.send("pay.send", &json!({}), &json!({})).await;
-    assert_eq!(reply["error"]["code"], NEEDS, "{reply}");
     let by = Principal::user("u_1");
     let late = back.approvals().approve("ap_2", &by, None).await;
     assert!(matches!(late, Err(Error::NotOpen { .. })), "{late:?}");
+    let reply = back.send("pay.send", &json!({}), &json!({})).await;
+    assert_eq!(reply["error"]["code"], NEEDS, "{reply}");
 }
