@@ -156,11 +156,13 @@ async fn a_record_that_another_program_wrote_is_not_signed() {
     for (attack, named) in [(FORGE, "ev_forged"), (CHANGE, "ev_2")] {
         for is_grown in [false, true] {
             let url = shared_postgres().fresh_database();
-            let open = async || -> Arc<dyn Store> {
+            let open = async || {
                 let options = PostgresOptions::new(url.clone())
                     .connections_max(4)
                     .lanes(1);
-                Arc::new(PostgresStore::open(options).await.expect("a database"))
+                let store = PostgresStore::open(options).await.expect("a database");
+                let store: Arc<dyn Store> = Arc::new(store);
+                store
             };
             let store = open().await;
             assert_eq!(forged::authenticate(&*store).await, 0);

@@ -12,7 +12,7 @@ use countersign::ledger::{
 };
 use countersign::scribe::{Act, Draft};
 use countersign_evidence::checkpoint::Checkpoint;
-use countersign_testkit::ledger::build::{disposed_now, entry, told, trust};
+use countersign_testkit::ledger::build::{disposed_now, entry, told};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -440,12 +440,11 @@ async fn disposals_of_an_erased_user_excuse_no_other_payload() {
     shop.sign().await;
     let mut sequencer = shop.sequencer(None).await.unwrap();
     sequencer.tick().await.unwrap();
-    trust(&*shop.store).await.unwrap();
     shop.advance(800 * 24 * 60 * 60);
-    trust(&*shop.store).await.unwrap();
+    let by = operator();
+    shop.archive.trust_clock(&by, "it is right").await.unwrap();
     let disposed = sequencer.maintain().await.unwrap().disposal.disposed();
     assert!(disposed.payloads > 1, "{disposed:?}");
-    let by = operator();
     shop.archive.erase("u_1", &by, "asked").await.unwrap();
     shop.send("price.quote", &json!({}), "").await;
     shop.sign().await;
