@@ -15,6 +15,10 @@ fn leaf_key() -> LeafKey {
 }
 
 /// A record with this id.
+///
+/// # Panics
+///
+/// Where the store refuses, or a fixed name cannot be read.
 pub fn entry(id: &str) -> Entry {
     Entry {
         sealed_under: None,
@@ -32,12 +36,20 @@ pub fn entry(id: &str) -> Entry {
 }
 
 /// Writes a record that waits for the tree, durably.
+///
+/// # Panics
+///
+/// Where the store refuses, or a fixed name cannot be read.
 pub async fn append(store: &dyn Store, id: &str) {
     let appended = store.append(entry(id).into(), Durability::Committed).await;
     appended.expect("there is room");
 }
 
 /// Gives the store its key; answers the number of records of an earlier version.
+///
+/// # Panics
+///
+/// Where the store refuses, or a fixed name cannot be read.
 pub async fn authenticate(store: &dyn Store) -> usize {
     store.authenticate(leaf_key()).await.expect("it is written")
 }
@@ -52,6 +64,10 @@ pub async fn integrate(store: &dyn Store) -> Result<Integration, Error> {
 }
 
 /// Runs one round of a sequencer, which adds what waits and signs the tree.
+///
+/// # Panics
+///
+/// Where the store refuses, or a fixed name cannot be read.
 pub async fn sign(store: &Arc<dyn Store>) -> Result<Tick, sequencer::Error> {
     let key = SigningKey::from_seed("example.com/log", &[7; 32]).expect("a key");
     let builder = Sequencer::builder(store.clone(), key)

@@ -1,4 +1,4 @@
-//! PgBouncer in front of a server, for tests: on a free port of the loopback interface, gone with its value.
+//! `PgBouncer` in front of a server, for tests: on a free port of the loopback interface, gone with its value.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};

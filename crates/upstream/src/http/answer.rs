@@ -138,7 +138,7 @@ impl Reader {
     pub(crate) async fn finish(
         &self,
         whose: Whose<'_>,
-        whole: Whole<'_>,
+        read: Whole<'_>,
         chosen: Option<&Arc<Filter>>,
     ) -> Result<Reply, ToolError> {
         let Whole {
@@ -146,7 +146,7 @@ impl Reader {
             text,
             bytes,
             answer,
-        } = whole;
+        } = read;
         let value = match value {
             Ok(value) => self.project(value, bytes, answer).await,
             Err(unusable) => Err(unusable),

@@ -10,7 +10,7 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 
 use super::charset::{self, Decoded};
-use super::send::{Answer, AnswerBody};
+use super::send::Answer;
 use crate::manifest::{ErrorRule, ResponseEntry, Secret, Statuses, ToolEntry, Upstream};
 use crate::scrub;
 use crate::words::Say;
