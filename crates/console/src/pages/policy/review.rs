@@ -117,7 +117,7 @@ pub(super) struct ToolRow {
     pub(super) effect: String,
     pub(super) callable: bool,
     pub(super) needs: String,
-    pub(super) agents: String,
+    pub(super) agents: Option<String>,
     pub(super) applies: Vec<Applied>,
 }
 
@@ -171,16 +171,16 @@ impl Review {
         rows.collect()
     }
 
-    /// The agents that may call a tool, in words; empty if that is what most agents may: the table of agents says who may not.
-    fn agents_of(&self, tool: &Tool, w: &'static Words) -> String {
+    /// The agents that may call a tool, in words; `None` if that is what most agents may: the table of agents says who may not.
+    fn agents_of(&self, tool: &Tool, w: &'static Words) -> Option<String> {
         if tool.agents.iter().any(|id| id == OTHERS) {
-            return String::new();
+            return None;
         }
         if tool.agents.len() == self.agents.len() {
-            return w.any.to_owned();
+            return Some(w.any.to_owned());
         }
         let named = tool.agents.iter().map(|id| name_of(id, w));
-        some(&named.collect::<Vec<_>>())
+        Some(some(&named.collect::<Vec<_>>()))
     }
 
     fn applied_to(&self, tool: &Tool, w: &'static Words) -> Vec<Applied> {
