@@ -16,7 +16,7 @@ use countersign::archive::CasePart;
 use countersign::contract::evidence::{Opening, RecordedActor};
 use countersign::contract::{ActorType, EvidenceRecord, Language, RecordKind};
 use countersign_evidence::bundle::{Bundle, Opened};
-use countersign_gateway::http::cases::ShownPart;
+use countersign_gateway::http::cases::{ShownCase, ShownPart};
 use jiff::Timestamp;
 use serde_json::Value;
 

@@ -10,7 +10,7 @@ use countersign::ledger::{LogQuery, LogRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::{self, Kind, Refusal};
+use super::answer::{self, Refusal};
 use super::calls::{cursor, read_cursor};
 use super::query::{self, Options};
 use super::{body, sight};

@@ -72,7 +72,7 @@ pub(super) enum Unread {
     TooSlow,
     #[error("too many bytes are being received at once")]
     NoRoom,
-    #[error(Say::BodyEndedEarly)]
+    #[error("the body ended early")]
     Broken(#[source] axum::Error),
 }
 

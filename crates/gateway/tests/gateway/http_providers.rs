@@ -149,7 +149,7 @@ async fn mistakes_are_explained() {
     let check = async |path: &str, body: &str| post(&world, path, body).await.told();
     let openai = "/v1/providers/openai/calls";
     insta::assert_snapshot!(check("/v1/providers/opnai/calls", "{}").await, @r#"404 NOT_FOUND : there is no provider "opnai"; did you mean openai?"#);
-    insta::assert_snapshot!(check("/v1/providers/mcp/calls", "{}").await, @r#"404 NOT_FOUND : there is no provider "mcp"; there are openai, openai-responses, anthropic, gemini, text"#);
+    insta::assert_snapshot!(check("/v1/providers/mcp/calls", "{}").await, @r#"404 NOT_FOUND : there is no provider "mcp"; allowed are: openai, openai-responses, anthropic, gemini, text"#);
     insta::assert_snapshot!(check(openai, "{]").await, @"400 INVALID_ARGUMENT : the message is not JSON, see line 1 column 2; send the message as the API of openai has returned it");
     insta::assert_snapshot!(check(openai, r#"{"envelope": {}}"#).await, @r#"400 INVALID_ARGUMENT : there is an envelope and no message; send the message alone, or {"message": …, "envelope": {…}}"#);
     insta::assert_snapshot!(check(openai, r#"{"envelope": {}, "message": {}, "key": 1}"#).await, @r#"400 INVALID_ARGUMENT : "key" stands beside the message and its envelope; send the message alone, or {"message": …, "envelope": {…}}"#);

@@ -290,11 +290,11 @@ async fn refusals_are_in_the_same_words() {
         format!("{} {}", answer.status, answer.json())
     };
     let key = ("idempotency-key", UUID);
-    assert_snapshot!(check("POST", "/acp/tools/orders.place", &[key], "[]").await, @r#"400 {"code":"invalid","message":"the body is not a JSON object; what a model wrote goes as a string into \"arguments\", or alone into a body of type text/plain","type":"invalid_request"}"#);
-    assert_snapshot!(check("POST", "/ucp/tools/orders.place", &[key], "[]").await, @r#"400 {"code":"invalid","content":"the body is not a JSON object; what a model wrote goes as a string into \"arguments\", or alone into a body of type text/plain"}"#);
+    assert_snapshot!(check("POST", "/acp/tools/orders.place", &[key], "[]").await, @r#"400 {"code":"invalid","message":"the body is not a JSON object; send the text of a model as a string in \"arguments\", or alone in a body of type text/plain","type":"invalid_request"}"#);
+    assert_snapshot!(check("POST", "/ucp/tools/orders.place", &[key], "[]").await, @r#"400 {"code":"invalid","content":"the body is not a JSON object; send the text of a model as a string in \"arguments\", or alone in a body of type text/plain"}"#);
     assert_snapshot!(check("POST", "/acp/tools/orders.place", &[key], r#"{"dry_run": 1}"#).await, @r#"400 {"code":"invalid","message":"dry_run is not true or false; correct it, leave it out, or send null","param":"$.dry_run","type":"invalid_request"}"#);
-    assert_snapshot!(check("DELETE", "/acp/tools/orders.place", &[], "").await, @r#"405 {"code":"invalid","message":"DELETE is not possible here; the header Allow names the methods that are","type":"invalid_request"}"#);
-    assert_snapshot!(check("GET", "/ucp/nowhere", &[], "").await, @r#"404 {"code":"not_found","content":"there is no \"/ucp/nowhere\" here; GET /openapi.json lists what there is"}"#);
+    assert_snapshot!(check("DELETE", "/acp/tools/orders.place", &[], "").await, @r#"405 {"code":"invalid","message":"DELETE is not possible here; the header Allow lists the methods that are possible","type":"invalid_request"}"#);
+    assert_snapshot!(check("GET", "/ucp/nowhere", &[], "").await, @r#"404 {"code":"not_found","content":"there is no \"/ucp/nowhere\" here; GET /openapi.json lists all paths"}"#);
     assert_snapshot!(check("POST", "/acp/tools/orders.plaice", &[key], "{}").await, @r#"404 {"code":"not_found","message":"there is no tool \"orders.plaice\"; list the tools to see which exist","type":"invalid_request"}"#);
     assert_snapshot!(check("POST", "/ucp/tools/orders.plaice", &[key], "{}").await, @r#"404 {"code":"not_found","content":"there is no tool \"orders.plaice\"; list the tools to see which exist"}"#);
     let html = [key, ("content-type", "text/html")];

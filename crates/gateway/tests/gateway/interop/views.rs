@@ -123,7 +123,7 @@ async fn what_is_not_there_is_not_there() {
         format!("{} {}", answer.status, answer.json())
     };
     assert_snapshot!(check("/acp/broken/o_u_local").await, @r#"502 {"code":"upstream_error","message":"the page could not be made","type":"processing_error"}"#);
-    assert_snapshot!(check("/ucp/broken/o_u_local").await, @r#"404 {"code":"not_found","content":"this server has no \"broken\" in the words of a standard; GET /openapi.json lists what there is"}"#);
+    assert_snapshot!(check("/ucp/broken/o_u_local").await, @r#"404 {"code":"not_found","content":"this server has no \"broken\" in the words of a standard; GET /openapi.json lists all paths"}"#);
     assert_snapshot!(check("/acp/checkout_sessions/o_u_local?usr=1").await, @r#"400 {"code":"invalid","message":"\"usr\" is not an option of this address; did you mean user_id?","type":"invalid_request"}"#);
 }
 
