@@ -131,23 +131,23 @@ async fn nothing_else_can_be_changed() {
     for (response, message) in [
         (
             narrow(&[("/amount", json!(151))]),
-            r#""/amount" can only be made smaller, and only together with a yes"#,
+            r#""/amount" can only be reduced, and only in an answer that approves the call"#,
         ),
         (
             narrow(&[("/amount", json!(-1))]),
-            r#""/amount" can only be made smaller, and only together with a yes"#,
+            r#""/amount" can only be reduced, and only in an answer that approves the call"#,
         ),
         (
             narrow(&[("/amount", json!("100"))]),
-            r#""/amount" can only be made smaller, and only together with a yes"#,
+            r#""/amount" can only be reduced, and only in an answer that approves the call"#,
         ),
         (
             narrow(&[("/to", json!(["eve"]))]),
-            r#""/to" can only be made smaller, and only together with a yes"#,
+            r#""/to" can only be reduced, and only in an answer that approves the call"#,
         ),
         (
             narrow(&[("/to", json!(["bob", "ann"]))]),
-            r#""/to" can only be made smaller, and only together with a yes"#,
+            r#""/to" can only be reduced, and only in an answer that approves the call"#,
         ),
         (
             narrow(&[("/amount", json!(100)), ("/pin", json!("1"))]),
@@ -159,7 +159,7 @@ async fn nothing_else_can_be_changed() {
         ),
         (
             no,
-            r#""/amount" can only be made smaller, and only together with a yes"#,
+            r#""/amount" can only be reduced, and only in an answer that approves the call"#,
         ),
     ] {
         let error = world.approvals().decide("ap_1", &user, &response).await;
