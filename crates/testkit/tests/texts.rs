@@ -164,7 +164,7 @@ const PROGRAMS: [(&str, &str, usize); 6] = [
     ("examples", "py", 2),
     ("docs/examples", "py", 1),
     ("crates/cli/tests/cmd", "md", 20),
-    ("packaging", "md", 0),
+    ("crates/verifier/tests/cmd", "md", 1),
 ];
 
 /// The files of one entry of a list. An extension with a dot is the end of a path.

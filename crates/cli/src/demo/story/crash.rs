@@ -118,7 +118,7 @@ pub(in crate::demo) fn count(
     let knows = world.place.backend.was_lost();
     stage.check(
         knows,
-        "the store is whole, and knows that the run before did not end in order",
+        "the store is whole, and knows that the last shutdown was not clean",
     )?;
     let mut counts = Counts::default();
     for key in &killed.begun {
