@@ -228,7 +228,7 @@ fn an_opened_case_has_amounts_and_what_was_shown() {
 /// A22: that a person was shown something is said only where the record proves it; else it is the question.
 #[test]
 fn what_was_shown_is_said_only_where_it_is_proved() {
-    let (proved, open) = ("What the person was shown", "is not proved");
+    let (proved, open) = ("What the person was shown", "no proof that");
     for (checked, says, hides) in [
         (json!(true), proved, open),
         (json!(false), open, proved),
