@@ -171,9 +171,10 @@ const PROGRAMS: [(&str, &str, usize); 6] = [
 fn listed((place, ending, least): (&str, &str, usize)) -> Vec<PathBuf> {
     let place = root().join(place);
     let extension = ending.rsplit('.').next().unwrap_or_default();
-    let mut files = match place.is_file() {
-        true => vec![place.clone()],
-        false => files_under(&place, extension),
+    let mut files = if place.is_file() {
+        vec![place.clone()]
+    } else {
+        files_under(&place, extension)
     };
     files.retain(|path| path.to_string_lossy().ends_with(ending));
     files.retain(|path| !path.iter().any(|part| part == "node_modules"));

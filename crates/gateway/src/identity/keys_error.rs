@@ -91,7 +91,7 @@ impl KeysError {
             Self::Busy => ErrorBody::new(ErrorCode::Conflict, message).hint(Say::LookAtKey),
             Self::MissingScope { scope } => {
                 ErrorBody::new(ErrorCode::Forbidden, message).hint(Say::UseScope {
-                    scope: scope.to_string(),
+                    scope: (*scope).to_owned(),
                 })
             }
         }
