@@ -119,12 +119,12 @@ async fn no_more_than_allowed(fresh: &Fresh, effect: Effect, keyed: bool) -> Che
 
 /// Racing calls with an effect in the store.
 pub(super) async fn racing_writes_never_overspend_a_grant(fresh: &Fresh) -> Checked {
-    no_more_than_allowed(fresh, Effect::Write, false).await
+    Box::pin(no_more_than_allowed(fresh, Effect::Write, false)).await
 }
 
 /// Racing calls with a key each, with an external effect.
 pub(super) async fn racing_effects_elsewhere_never_overspend_a_grant(fresh: &Fresh) -> Checked {
-    no_more_than_allowed(fresh, Effect::External, true).await
+    Box::pin(no_more_than_allowed(fresh, Effect::External, true)).await
 }
 
 /// Racing calls of about 1,000 euros each, under a grant of 4,100 euros a day: four of them run, whichever process they are in.
