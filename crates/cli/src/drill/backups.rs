@@ -38,7 +38,7 @@ pub(super) fn of_scratch(scratch: &mut Scratch) -> Result<Outcome, Failure> {
         return Ok(Outcome::Broken(format!("{copied} of {records}")));
     }
     let folder = scratch.path().join("restored");
-    restored(&file, folder, scratch.options(), made.signed)
+    restored(&file, &folder, scratch.options(), made.signed)
 }
 
 /// Restores the newest backup of the real store, from a file or a folder of them, and verifies it. Neither the backup nor the real store
@@ -60,7 +60,7 @@ pub(super) fn newest(
     let folder = scratch.path().join("restored-backup");
     bring_keys(&file, options, &folder)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let outcome = restored(&file, folder, options, 0)?;
+    let outcome = restored(&file, &folder, options, 0)?;
     Ok(match outcome {
         Outcome::Held(what) => Outcome::Held(format!("{name}: {what}")),
         Outcome::Broken(what) => Outcome::Broken(format!("{name}: {what}")),
@@ -104,7 +104,7 @@ fn bring_keys(file: &Path, options: &PlaceOptions, to: &Path) -> Result<(), Fail
 /// Restores a backup into a folder of the drill and verifies what is there then. It has at least so many records.
 fn restored(
     file: &Path,
-    folder: PathBuf,
+    folder: &Path,
     options: &PlaceOptions,
     records_min: u64,
 ) -> Result<Outcome, Failure> {
