@@ -16,7 +16,7 @@ use countersign_args::{Aside, Thinking, aside, end_of_thinking, labelled_result,
 
 use super::call::{self, Provenance, ProviderCall, RawText};
 use super::{DecodeError, MESSAGE_BYTES_MAX};
-use format::Row;
+use format::{Body, Row};
 use marks::{Found, Mark, Scan};
 
 pub use format::{TextFormat, UnknownTextFormat};
@@ -212,6 +212,8 @@ impl<'t> Reader<'t> {
                     && self.written.calls.len() > before
                 {
                     self.check_loose(start, end);
+                    // A broken call may end inside one of its values.
+                    self.has_elements |= matches!(row.body, Body::Element | Body::Wrapped);
                 }
                 if end.is_some() {
                     let after = self.written.calls.len();
