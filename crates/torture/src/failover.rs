@@ -135,15 +135,16 @@ async fn verify(url: &str, folder: &Path) -> Result<Vec<String>> {
     let fate = Fate::new(None, 1, End::Death);
     let executor = worker::executor(store.clone(), &folder.join("verify"), &fate)?;
     let key = SigningKey::from_seed("torture.example/log", &[7; 32])?;
-    let stop = LastStop::default();
-    let verifying = key.verifying_key();
-    let mut sequencer = Sequencer::builder(store.clone(), key).start(stop).await?;
+    let public = key.verifying_key();
+    let mut sequencer = Sequencer::builder(store.clone(), key)
+        .start(LastStop::default())
+        .await?;
     // The workers have held no lease, so this round is ours.
     sequencer.tick().await?;
     let clock = Arc::new(SystemClock::new());
     let ids = Arc::new(RandomIds::new(clock.clone()));
     let vault = executor.vault().clone();
-    let archive = Archive::new(store, vault, clock, ids, verifying);
+    let archive = Archive::new(store, vault, clock, ids, public);
     let whole = Verification::default();
     let report = archive.verify_all(&whole, |_, _| {}).await?;
     let findings = report.findings.iter();
