@@ -55,6 +55,7 @@ impl World {
 pub(crate) fn prepare() -> Result<World> {
     let lacking = Lacking {
         server: Programs::find().is_err(),
+        pooler: says("pgbouncer", &["--version"]).is_none(),
         python: python().is_none(),
         npm: says("npm", &["--version"]).is_none(),
         browser: says("chromedriver", &["--version"]).is_none(),
@@ -159,6 +160,7 @@ fn install(packages: &[&str], means: &Means) -> Result<Vec<Step>> {
 )]
 struct Lacking {
     server: bool,
+    pooler: bool,
     python: bool,
     npm: bool,
     browser: bool,
@@ -190,6 +192,9 @@ impl Lacking {
         if self.server {
             packages.push("postgresql");
         }
+        if self.pooler {
+            packages.push("pgbouncer");
+        }
         if self.python {
             packages.extend(["python3", "python3-cryptography"]);
         }
@@ -208,10 +213,10 @@ impl Lacking {
         if means.packages {
             return install(&packages, means);
         }
-        if self.server || self.npm || self.browser || self.shell || !means.python {
+        if self.server || self.pooler || self.npm || self.browser || self.shell || !means.python {
             bail!(
                 "the tests need {}: install what is missing with `sudo apt-get install {}`",
-                "a PostgreSQL server, npm, Chromium with its driver, curl, jq and python3 with the package `cryptography`",
+                "a PostgreSQL server, PgBouncer, npm, Chromium with its driver, curl, jq and python3 with the package `cryptography`",
                 packages.join(" ")
             );
         }
@@ -254,6 +259,7 @@ mod tests {
     fn plan(lacking: [bool; 5], means: [bool; 2]) -> String {
         let lacking = Lacking {
             server: lacking[0],
+            pooler: lacking[0],
             python: lacking[1],
             npm: lacking[2],
             browser: lacking[3],
@@ -278,26 +284,26 @@ mod tests {
     #[test]
     fn what_is_missing_is_installed_or_named() {
         let apt = "apt-get update; apt-get install -y --no-install-recommends";
-        let need = "the tests need a PostgreSQL server, npm, Chromium with its driver, curl, jq and python3 with the package `cryptography`: \
+        let need = "the tests need a PostgreSQL server, PgBouncer, npm, Chromium with its driver, curl, jq and python3 with the package `cryptography`: \
                     install what is missing with `sudo apt-get install";
         for (lacking, means, expected) in [
             ([false; 5], [false, false], String::new()),
             (
                 [true, false, true, false, false],
                 [true, true],
-                format!("{apt} postgresql npm"),
+                format!("{apt} postgresql pgbouncer npm"),
             ),
             (
                 [true, true, false, true, true],
                 [true, false],
                 format!(
-                    "{apt} postgresql python3 python3-cryptography chromium chromium-driver curl jq"
+                    "{apt} postgresql pgbouncer python3 python3-cryptography chromium chromium-driver curl jq"
                 ),
             ),
             (
                 [true, false, false, false, false],
                 [false, true],
-                format!("{need} postgresql`"),
+                format!("{need} postgresql pgbouncer`"),
             ),
             (
                 [false, false, true, false, false],

@@ -84,6 +84,7 @@ impl Backend {
         name: &StoreName,
         binding: Binding,
         options: &sections::Store,
+        identity_file: Option<PathBuf>,
     ) -> Result<Self, Failure> {
         match name {
             StoreName::Memory => Ok(Self::Memory(Arc::new(MemoryStore::new().keeping_log()))),
@@ -91,7 +92,11 @@ impl Backend {
                 open_file(path, parts::sqlite_options(&options.sqlite, binding)).await?,
             ))),
             StoreName::Postgres(address) => {
-                let options = parts::postgres_options(&options.postgres, address).binding(binding);
+                let mut options =
+                    parts::postgres_options(&options.postgres, address).binding(binding);
+                if let Some(file) = identity_file {
+                    options = options.identity_file(file);
+                }
                 let store = PostgresStore::open(options).await;
                 let store = store.map_err(|error| {
                     let hint = postgres_hint(&error);
@@ -137,7 +142,16 @@ impl Backend {
     /// Describes the state of the store, one entry per fact: its name, true if it is in order, and the finding.
     pub(crate) fn particulars(&self) -> Vec<(&'static str, bool, String)> {
         match self {
-            Self::Memory(_) | Self::Postgres(_) => Vec::new(),
+            Self::Memory(_) => Vec::new(),
+            Self::Postgres(store) => match store.asynchronous_standbys() {
+                0 => Vec::new(),
+                count => {
+                    let found = format!(
+                        "{count} follow asynchronously; a failover to one may lose answered calls: name them in synchronous_standby_names"
+                    );
+                    vec![("standbys", false, found)]
+                }
+            },
             Self::Sqlite(store) => {
                 let ended = match store.previous_run() {
                     PreviousRun::None => (true, "there was none".to_owned()),
@@ -201,6 +215,11 @@ fn not_opened(
 fn postgres_hint(error: &postgres::OpenError) -> Option<&'static str> {
     match error {
         postgres::OpenError::Installation(refused) => Some(keys_hint(refused)),
+        postgres::OpenError::Database(postgres::Failure::Unfit(
+            postgres::Unfit::OtherServer { .. } | postgres::Unfit::Overtaken { .. },
+        )) => Some(
+            "stop the server that was overtaken; if you have moved to this one on purpose, delete the file `postgres.server` in the data folder",
+        ),
         postgres::OpenError::Database(_) => Some(
             "check that PostgreSQL runs and answers at this address (`pg_isready -h HOST -p PORT`), and that the user, password and database of store.url (--store, COUNTERSIGN_STORE) are right",
         ),
@@ -212,6 +231,8 @@ fn postgres_hint(error: &postgres::OpenError) -> Option<&'static str> {
         }
         postgres::OpenError::Connections { .. } => Some("raise store.postgres.connections_max"),
         postgres::OpenError::TooOld { .. }
+        | postgres::OpenError::Pooled
+        | postgres::OpenError::Identity { .. }
         | postgres::OpenError::Encoding { .. }
         | postgres::OpenError::Lossy { .. } => {
             Some("change the server or its database, or name another one with store.url")

@@ -66,6 +66,16 @@ pub(crate) struct Place {
     pub(super) owned: Option<Runtime>,
 }
 
+/// File with the identity of the database server, which a restart must not forget.
+const SERVER: &str = "postgres.server";
+
+fn remove_if_there(file: &Path) -> io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// The master key that is in use. Clones share it: a rotation changes it for all of them.
 #[derive(Clone)]
 pub(crate) struct Master(Arc<RwLock<Arc<MasterKey>>>);
@@ -117,20 +127,26 @@ impl Place {
         let of_master = (&*master, master_source);
         let mut binding = keys::binding(&folder, named, of_master, &log_key, &*ids)?;
         binding.accepts_copy = accepts_copy;
-        let backend = match runtime.block_on(Backend::open(store, binding, &loaded.config().store))
-        {
-            // A restore that was interrupted has bound the store to the key that waits.
-            Err(failure) => {
-                let Some(bound) = bound_log(&failure) else {
-                    return Err(failure);
-                };
-                if !keys::adopt_next_log(&folder, bound)? {
-                    return Err(failure);
+        let identity_file = folder.file(SERVER);
+        if accepts_copy {
+            // A restore says that another server is meant.
+            remove_if_there(&identity_file)?;
+        }
+        let options = &loaded.config().store;
+        let backend =
+            match runtime.block_on(Backend::open(store, binding, options, Some(identity_file))) {
+                // A restore that was interrupted has bound the store to the key that waits.
+                Err(failure) => {
+                    let Some(bound) = bound_log(&failure) else {
+                        return Err(failure);
+                    };
+                    if !keys::adopt_next_log(&folder, bound)? {
+                        return Err(failure);
+                    }
+                    return Self::open_with(folder, store, loaded, accepts_copy);
                 }
-                return Self::open_with(folder, store, loaded, accepts_copy);
-            }
-            Ok(backend) => backend,
-        };
+                Ok(backend) => backend,
+            };
         let former = keys::master_before(&folder, named, master_source)?;
         let former = former.map_or_else(
             || keys::master_in(&folder, keys::MASTER_OLD),
@@ -142,6 +158,9 @@ impl Place {
             Some(former) => vault.also_reading(former),
             None => vault,
         };
+        runtime
+            .block_on(vault.authenticate_records())
+            .map_err(store_failed)?;
         let file = match store {
             StoreName::Sqlite(path) => Some(path.canonicalize()?),
             StoreName::Memory | StoreName::Postgres(_) => None,

@@ -60,8 +60,8 @@ pub use texts::{
 };
 
 pub use timekeeping::{
-    Disposal, Disposed, Forgotten, Jump, MARK_MOVES_AFTER, Passage, TIME_LAG_MAX, TIME_STEP_MAX,
-    Timekeeping, Told,
+    Disposal, Disposed, Forgotten, Jump, MARK_MOVES_AFTER, Name, Names, Passage, Removed,
+    TIME_LAG_MAX, TIME_STEP_MAX, Timekeeping, Told, window_time,
 };
 pub use vitals::{COUNTED_MAX, StoreKind, StoreVitals, Vitals};
 

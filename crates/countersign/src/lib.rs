@@ -87,6 +87,7 @@ pub mod approve;
 pub mod archive;
 pub mod args;
 pub mod authorize;
+pub mod believed;
 pub mod budget;
 pub mod cancel;
 pub mod catalog;

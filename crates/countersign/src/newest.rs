@@ -23,6 +23,7 @@ struct Inner {
     /// sign.
     worked_at: AtomicU64,
     is_stopped: AtomicBool,
+    is_failing: AtomicBool,
 }
 
 impl NewestCheckpoint {
@@ -46,6 +47,17 @@ impl NewestCheckpoint {
         let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX - 1);
         self.0.worked_at.store(millis + 1, Ordering::Relaxed);
         self.0.is_stopped.store(false, Ordering::Relaxed);
+        self.0.is_failing.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes that the last round could not sign what was committed.
+    pub fn fails(&self) {
+        self.0.is_failing.store(true, Ordering::Relaxed);
+    }
+
+    /// True if the last round could not sign what was committed.
+    pub fn is_failing(&self) -> bool {
+        self.0.is_failing.load(Ordering::Relaxed)
     }
 
     /// Notes that nothing can be signed before an operator has looked at the store.

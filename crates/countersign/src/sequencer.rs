@@ -13,9 +13,11 @@ use countersign_contract::envelope::CheckpointRef;
 use countersign_contract::{Digest, RecordKind, Retention};
 use countersign_evidence::checkpoint::{Checkpoint, CheckpointError};
 use countersign_evidence::note::SigningKey;
+use countersign_evidence::tile::TileWriter;
+use countersign_evidence::tree;
 use serde_json::{Value, json};
 
-use crate::archive::growth::{NotGrown, grown};
+use crate::archive::growth::{NotGrown, grown, tiles};
 use crate::clock::{Clock, SystemClock};
 use crate::ids::{IdSource, RandomIds};
 use crate::ledger::{
@@ -298,6 +300,10 @@ impl Sequencer {
         } else if head.size == 0 {
             return Ok(Tick::Idle);
         }
+        let known = self.known.as_ref().map_or(0, |known| known.size);
+        if head.size.saturating_sub(added as u64) > known {
+            self.check_unsigned(known, head).await?;
+        }
         let checkpoint = Checkpoint::new(parts.key.name(), head.size, head.root);
         let note = checkpoint.sign(&parts.key).map_err(Error::Sign)?;
         parts.store.add_checkpoint(head, &note).await?;
@@ -330,6 +336,32 @@ impl Sequencer {
         self.parts.newest.set(short(&checkpoint));
         self.known = Some(checkpoint);
         Ok(())
+    }
+
+    /// Checks the leaves of the tree that no checkpoint covers, if other rounds or processes have added some of them: a
+    /// tree that another program has grown is not signed.
+    async fn check_unsigned(&self, from: u64, to: &Head) -> Result<(), Error> {
+        let store = &*self.parts.store;
+        let mut wanted = TileWriter::tiles_to_resume(from);
+        wanted.extend(tree::tiles_for_frontier(from));
+        let tiles = tiles(store, &wanted).await?;
+        let damaged = || NotGrown::Damaged { size: to.size };
+        let mut tree =
+            TileWriter::resume(from, &tiles).map_err(|error| Error::NotGrown(error.into()))?;
+        while tree.frontier().size() < to.size {
+            let next = tree.frontier().size();
+            let left = usize::try_from(to.size - next).unwrap_or(usize::MAX);
+            let hashes = store.authenticated_leaves(next, left.min(BATCH)).await?;
+            if hashes.is_empty() {
+                return Err(Error::NotGrown(damaged()));
+            }
+            tree.append(&hashes);
+        }
+        if tree.frontier().root() == to.root {
+            Ok(())
+        } else {
+            Err(Error::NotGrown(damaged()))
+        }
     }
 
     async fn check_growth(&self, from: &Checkpoint, to: &Head) -> Result<(), Error> {

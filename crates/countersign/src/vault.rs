@@ -8,12 +8,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use countersign_evidence::seal::{Kms, KmsError, MasterKey, UserKey};
+use countersign_contract::{RecordKind, Retention};
+use countersign_evidence::seal::{Kms, KmsError, LeafKey, MasterKey, UserKey};
+use serde_json::json;
 use tokio::sync::RwLock;
 
 use crate::clock::Clock;
 use crate::ids::IdSource;
-use crate::ledger::{Error, Store, WrappedKey};
+use crate::ledger::{Durability, Error, Store, WrappedKey};
+use crate::scribe::{Act, Draft};
 use crate::unavailable::Unavailable;
 
 /// A cache of users' keys.
@@ -93,6 +96,30 @@ impl Vault {
             None => self.make(user_id).await?,
         };
         self.unwrap(user_id, &wrapped).await
+    }
+
+    /// Gives the store the key that authenticates records that are not signed yet. Answers the number of records that an
+    /// earlier version left without a code.
+    pub async fn authenticate_records(&self) -> Result<usize, Error> {
+        let shared = self.key(SHARED).await?;
+        let adopted = self.store.authenticate(LeafKey::of(&shared)).await?;
+        if adopted > 0 {
+            tracing::warn!(
+                adopted,
+                "records of an earlier version were not signed yet; they are accepted as they are"
+            );
+            let act = Act {
+                kind: RecordKind::Config,
+                at: self.clock.now(),
+                user_id: String::new(),
+                actor: None,
+                about: json!({"event": "records_adopted", "count": adopted}),
+                retention: Retention::Standard,
+            };
+            let draft = Draft::from(act.entry(self.ids.snapshot_id(), None));
+            self.store.append(draft, Durability::Committed).await?;
+        }
+        Ok(adopted)
     }
 
     /// The key of a user; `None` if the user has none.

@@ -230,6 +230,34 @@ impl UserKey {
     }
 }
 
+/// A key that authenticates the records that wait for the tree: without it, rows that were written into the database are not
+/// taken for records. Every process of an installation derives the same one.
+pub struct LeafKey(hmac::Key);
+
+/// Length in bytes of the code that authenticates a record.
+pub const LEAF_CODE_BYTES: usize = 16;
+
+impl LeafKey {
+    /// Derives the key from the one that seals what belongs to no user.
+    pub fn of(shared: &UserKey) -> Self {
+        let root = hmac::Key::new(hmac::HMAC_SHA256, shared.secret_bytes());
+        Self(hmac::Key::new(hmac::HMAC_SHA256, &*derive(&root, "leaf")))
+    }
+
+    /// Computes the code of a record from its id and the hash of its leaf.
+    pub fn code(&self, id: &str, leaf_hash: &[u8; 32]) -> [u8; LEAF_CODE_BYTES] {
+        let code = mac(&self.0, &[id.as_bytes(), &[0], leaf_hash]);
+        *code.first_chunk().expect("it has 32 bytes")
+    }
+}
+
+/// Omits the secret, so that it stays out of logs.
+impl fmt::Debug for LeafKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LeafKey(..)")
+    }
+}
+
 /// Omits the secret, so that it stays out of logs.
 impl fmt::Debug for UserKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,6 +4,7 @@
 //! implementations can be read side by side.
 
 mod backlog;
+mod leaves;
 pub mod migrate;
 pub mod postgres;
 pub mod sqlite;

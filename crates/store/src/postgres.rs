@@ -16,6 +16,7 @@ mod documents;
 mod dump;
 mod failure;
 mod guard;
+mod health;
 mod held;
 mod import;
 mod installation;
@@ -44,11 +45,14 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use appender::Appender;
-use commit::Lanes;
+use commit::{Lanes, Shared};
 use connect::limited;
 use guard::Guard;
+use health::Health;
 use keyring::LostKeys;
 use log::sequence::Edge;
+
+use crate::leaves::Leaves;
 
 pub use dump::Dump;
 pub use failure::{Failure, OpenError};
@@ -67,6 +71,8 @@ struct Inner {
     guard: Guard,
     lanes: Lanes,
     lost_keys: LostKeys,
+    leaves: Leaves,
+    health: Health,
     appender: Appender,
     /// The right edge of the tree as this process left it; one integration at a time.
     edge: Mutex<Option<Edge>>,
@@ -82,7 +88,7 @@ impl PostgresStore {
     /// Connects, checks the server, brings the tables up to date and starts the lanes on the current
     /// runtime.
     pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
-        let guard = Guard::new(options.accepts_lossy_server);
+        let guard = Guard::of(&options)?;
         let pool = connect::pool(&options, &guard)?;
         let client = pool.get().await;
         let mut client = client.map_err(|error| match guard.unfit() {
@@ -90,12 +96,24 @@ impl PostgresStore {
             Some(unfit) => OpenError::from(Failure::from(unfit)),
             None => OpenError::from(Failure::from(error)),
         })?;
+        let other = pool.get().await.map_err(Failure::from)?;
+        if connect::share_session(&client, &other).await? {
+            return Err(OpenError::Pooled);
+        }
+        drop(other);
         schema::check(&client, &options).await?;
-        schema::warn_of_standbys(&client).await;
+        guard.look_for_standbys(&client).await;
         schema::migrate(&mut client, options.binding.as_ref()).await?;
         drop(client);
         let lost_keys = LostKeys::default();
-        let lanes = Lanes::start(&pool, &options, &lost_keys, &guard);
+        let leaves = Leaves::default();
+        let health = Health::default();
+        let shared = Shared {
+            guard: guard.clone(),
+            leaves: leaves.clone(),
+            health: health.clone(),
+        };
+        let lanes = Lanes::start(&pool, &options, &lost_keys, shared);
         let appender = Appender::start(lanes.clone(), &options);
         let name = format!("{:016x}", RandomState::new().hash_one("claiming"));
         Ok(Self {
@@ -105,6 +123,8 @@ impl PostgresStore {
                 guard,
                 lanes,
                 lost_keys,
+                leaves,
+                health,
                 appender,
                 edge: Mutex::new(None),
                 name,
@@ -117,6 +137,11 @@ impl PostgresStore {
     fn claiming(&self) -> String {
         let number = self.inner.claimings.fetch_add(1, Ordering::Relaxed);
         format!("{}-{number}", self.inner.name)
+    }
+
+    /// Number of standbys that follow without being waited for: a failover to one may lose answered calls.
+    pub fn asynchronous_standbys(&self) -> u64 {
+        self.inner.guard.asynchronous_standbys()
     }
 
     async fn client(&self) -> Result<Client, Failure> {

@@ -70,6 +70,8 @@ use sealer::Sealer;
 use time::Time;
 use writer::{Health, Writer, WriterParts};
 
+use crate::leaves::Leaves;
+
 /// A store in a SQLite file. It is closed when it is dropped: everything that was queued is written, and the
 /// file is marked as closed.
 ///
@@ -96,6 +98,7 @@ pub struct SqliteStore {
     tally: Tally,
     disk: Arc<Disk>,
     health: Arc<Health>,
+    leaves: Leaves,
     /// Allows only one corpus to be written at a time.
     keeping: tokio::sync::Mutex<()>,
     path: PathBuf,
@@ -180,6 +183,7 @@ impl SqliteStore {
             source,
         };
         let health = Arc::new(Health::default());
+        let leaves = Leaves::default();
         let (checkpointer, checkpointer_thread) = Checkpointer::start(path, &options)?;
         let parts = WriterParts {
             opened,
@@ -190,6 +194,7 @@ impl SqliteStore {
             checkpointer,
             is_complete: is_complete.clone(),
             health: health.clone(),
+            leaves: leaves.clone(),
         };
         let (writer, writer_thread) = Writer::start(parts).map_err(io)?;
         let (sealer, sealer_thread) =
@@ -202,6 +207,7 @@ impl SqliteStore {
             tally: Tally::default(),
             disk,
             health,
+            leaves,
             keeping: tokio::sync::Mutex::default(),
             path: path.to_owned(),
             options,

@@ -150,6 +150,8 @@ pub struct TransferRecord {
     pub fenced: bool,
     /// Canonical JSON of the record.
     pub leaf: Vec<u8>,
+    /// Code that authenticates the record until it is signed; `None` if an earlier version has signed it.
+    pub code_of_leaf: Option<Vec<u8>>,
     /// Sealed payload; `None` if there was none, or if it was deleted.
     pub payload: Option<Vec<u8>>,
     /// End of retention of the payload; `None` keeps it for ever.

@@ -1,15 +1,18 @@
 //! The PostgreSQL store keeps the contract of a store, on a real server and with two replicas.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign::BoxFuture;
-use countersign::contract::{Digest, RequestId};
+use countersign::contract::{Digest, RequestId, SnapshotId};
 use countersign::ledger::{
-    Claims as _, Corpus, KeyDigest, Log as _, LogQuery, TextChunk, TextQuery, Texts as _,
+    Claims as _, Corpus, Draw, KeyDigest, Lapse, Log as _, LogQuery, PotKey, Pots as _,
+    ReservationId, Reserve, ReserveAnswer, Store, TextChunk, TextQuery, Texts as _,
+    Timekeeping as _,
 };
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
-use countersign_testkit::ledger::build::bound_to;
-use countersign_testkit::ledger::{Fixture, Fresh, lockstep};
+use countersign_testkit::ledger::build::{bound_to, told};
+use countersign_testkit::ledger::{Fixture, Fresh, forged, lockstep};
 use countersign_testkit::ledger_contract;
 use countersign_testkit::patience::until;
 use countersign_testkit::postgres::shared_postgres;
@@ -140,4 +143,114 @@ async fn whole_reads(client: &tokio_postgres::Client) -> Vec<(String, i64)> {
          WHERE relname IN ('claim', 'record') ORDER BY relname";
     let whole = client.query(whole, &[]).await.expect("counts");
     whole.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// A16, A17: a record that waits for the tree is added, and signed, only as this installation has written it: without
+/// the keys nobody adds one or changes one, also if the tree was grown by hand.
+#[tokio::test]
+async fn a_record_that_another_program_wrote_is_not_signed() {
+    const FORGE: &str = "INSERT INTO record (user_id, id, kind, at_ns, fenced, leaf) \
+         VALUES ('', 'ev_forged', 'call', 0, false, '{}'); \
+         INSERT INTO outbox (user_id, id) VALUES ('', 'ev_forged')";
+    const CHANGE: &str = "UPDATE record SET leaf = '{}' WHERE id = 'ev_2'";
+    for (attack, named) in [(FORGE, "ev_forged"), (CHANGE, "ev_2")] {
+        for is_grown in [false, true] {
+            let url = shared_postgres().fresh_database();
+            let open = async || {
+                let options = PostgresOptions::new(url.clone())
+                    .connections_max(4)
+                    .lanes(1);
+                let store = PostgresStore::open(options).await.expect("a database");
+                let store: Arc<dyn Store> = Arc::new(store);
+                store
+            };
+            let store = open().await;
+            assert_eq!(forged::authenticate(&*store).await, 0);
+            forged::append(&*store, "ev_1").await;
+            forged::sign(&store).await.expect("it is as it was written");
+            forged::append(&*store, "ev_2").await;
+            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+                .await
+                .expect("the same database");
+            tokio::spawn(connection);
+            client.batch_execute(attack).await.expect("a row");
+            if is_grown {
+                // Without the key the rows become leaves of a tree that is in order.
+                forged::integrate(&*open().await)
+                    .await
+                    .expect("there is room");
+            }
+            let signed = forged::sign(&store).await;
+            assert!(forged::is_refused(&signed, named), "{attack}: {signed:?}");
+        }
+    }
+}
+
+/// Records that an earlier version left unsigned are accepted once, when the database is first opened with the key.
+#[tokio::test]
+async fn records_of_an_earlier_version_are_accepted_once() {
+    let url = shared_postgres().fresh_database();
+    let options = PostgresOptions::new(url).connections_max(4).lanes(1);
+    let store = PostgresStore::open(options)
+        .await
+        .expect("a fresh database");
+    let store: Arc<dyn Store> = Arc::new(store);
+    forged::append(&*store, "ev_1").await;
+    forged::integrate(&*store).await.expect("there is room");
+    forged::append(&*store, "ev_2").await;
+    assert_eq!(forged::authenticate(&*store).await, 2);
+    forged::sign(&store).await.expect("both are accepted");
+    assert_eq!(forged::authenticate(&*store).await, 0);
+}
+
+/// A17: while the server's clock is not believed, a budget counts in the window of the time that was.
+#[tokio::test]
+async fn a_clock_that_jumps_opens_no_window() {
+    const BEFORE: &str = "UPDATE time_mark SET at = now() - interval '73 hours' WHERE one = 1";
+    let url = shared_postgres().fresh_database();
+    let options = PostgresOptions::new(url.clone())
+        .connections_max(4)
+        .lanes(1);
+    let store = PostgresStore::open(options)
+        .await
+        .expect("a fresh database");
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+        .await
+        .expect("the same database");
+    tokio::spawn(connection);
+    client.batch_execute(BEFORE).await.expect("there is a mark");
+    let draw = Draw {
+        pot: PotKey {
+            user_id: String::new(),
+            name: "daily".to_owned(),
+            holder: String::new(),
+            currency: String::new(),
+            window_seconds: 86_400,
+        },
+        amount: 100,
+        limit: 100,
+    };
+    let request = Reserve {
+        id: ReservationId {
+            user_id: "u_1".to_owned(),
+            id: SnapshotId::new("ev_1").expect("a name"),
+        },
+        draws: vec![draw.clone()],
+        lapse: Lapse::Release,
+        lease: Duration::from_secs(60),
+    };
+    let reserved = store.reserve(&request).await.expect("the database works");
+    assert_eq!(reserved, ReserveAnswer::Reserved);
+    let same = "SELECT window_start = floor(extract(epoch FROM m.at) / 86400)::bigint * 86400 \
+         FROM pot, time_mark m";
+    let same = client.query_one(same, &[]).await.expect("one pot");
+    assert!(same.get::<_, bool>(0));
+    let refused = store
+        .check(&[draw.clone()])
+        .await
+        .expect("the database works");
+    assert!(matches!(refused, ReserveAnswer::Over(_)), "{refused:?}");
+    store.trust_time(told()).await.expect("the database works");
+    let free = store.check(&[draw]).await.expect("the database works");
+    assert_eq!(free, ReserveAnswer::Reserved);
 }

@@ -5,7 +5,7 @@
 use countersign::ledger::{Installations as _, Keyring as _, NotOurs, WrappedKey};
 use countersign_store::postgres::{OpenError, PostgresOptions, PostgresStore};
 use countersign_testkit::ledger::build::bound_to;
-use countersign_testkit::postgres::shared_postgres;
+use countersign_testkit::postgres::{Pooler, shared_postgres};
 use tokio_postgres::{Client, NoTls};
 
 fn options(url: impl Into<String>) -> PostgresOptions {
@@ -60,7 +60,7 @@ async fn a_database_that_cannot_be_relied_on_is_refused() {
     );
     assert_eq!(
         refusal(&newer, options(&url)).await.unwrap_err(),
-        "the store has schema 99, this program knows up to 11; use the program that last opened it, or \
+        "the store has schema 99, this program knows up to 12; use the program that last opened it, or \
          a newer one"
     );
     let changed = "DELETE FROM schema_migration WHERE number = 99; \
@@ -162,4 +162,16 @@ async fn a_database_from_a_dump_is_a_copy() {
             .await
             .unwrap(),
     );
+}
+
+/// A17: a pooler that lends one session to many connections is refused; in its session mode it works.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_shares_sessions_is_refused() {
+    let url = shared_postgres().fresh_database();
+    let pooler = Pooler::start(&url, "transaction");
+    let refused = PostgresStore::open(options(pooler.url())).await;
+    assert!(matches!(refused, Err(OpenError::Pooled)), "{refused:?}");
+    let pooler = Pooler::start(&url, "session");
+    let store = PostgresStore::open(options(pooler.url())).await.unwrap();
+    assert_eq!(store.installation().await.unwrap(), None);
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use countersign::BoxFuture;
 use countersign::clock::ManualClock;
 use countersign::contract::{RecordKind, SnapshotId};
+use countersign::ledger::Store;
 use countersign::ledger::{Durability, Entry, Log as _, Sequencing};
 use countersign_store::sqlite::{OpenError, SqliteOptions, SqliteStore};
 use countersign_testkit::ledger::build::bound_to;
-use countersign_testkit::ledger::{Fixture, Fresh, lockstep};
+use countersign_testkit::ledger::{Fixture, Fresh, forged, lockstep};
 use countersign_testkit::ledger_contract;
 
 struct Sqlite;
@@ -101,4 +102,71 @@ async fn what_waits_for_the_tree_forgets_its_user_too() {
         .and_then(Iterator::collect)
         .expect("numbers");
     assert_eq!(places, [1]);
+}
+
+/// A16, A17: a record that waits for the tree is added, and signed, only as this installation has written it: without
+/// the keys nobody adds one at the next place or changes one, also if the tree was grown by hand.
+#[tokio::test]
+async fn a_record_that_another_program_wrote_is_not_signed() {
+    const FORGE: &str = "INSERT INTO record (idx, at, fenced, kind, id, user_id, leaf)
+         SELECT max(idx) + 1, 0, 0, 'call', 'ev_forged', '', x'7b7d' FROM record";
+    const COPY: &str = "INSERT INTO record (idx, at, fenced, kind, id, user_id, leaf, code_of_leaf)
+         SELECT max(idx) + 1, 0, 0, 'call', 'ev_forged', '', leaf, code_of_leaf FROM record";
+    const CHANGE: &str = "UPDATE record SET leaf = x'7b7d' WHERE id = 'ev_2'";
+    const SWAP: &str = "UPDATE record SET id = 'ev_9' WHERE id = 'ev_2'";
+    for (attack, named) in [
+        (FORGE, "ev_forged"),
+        (COPY, "ev_forged"),
+        (CHANGE, "ev_2"),
+        (SWAP, "ev_9"),
+    ] {
+        for is_grown in [false, true] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("store.db");
+            let open = || -> Arc<dyn Store> {
+                let store = SqliteStore::open(&path, SqliteOptions::default());
+                Arc::new(store.expect("a file that can be opened"))
+            };
+            let store = open();
+            assert_eq!(forged::authenticate(&*store).await, 0);
+            forged::append(&*store, "ev_1").await;
+            forged::sign(&store).await.expect("it is as it was written");
+            forged::append(&*store, "ev_2").await;
+            drop(store);
+            let file = rusqlite::Connection::open(&path).expect("the file is a database");
+            file.execute_batch(attack).expect("a row");
+            drop(file);
+            if is_grown {
+                // Without the key the rows become leaves of a tree that is in order.
+                let store = open();
+                forged::integrate(&*store).await.expect("there is room");
+            }
+            let store = open();
+            assert_eq!(forged::authenticate(&*store).await, 0);
+            let signed = forged::sign(&store).await;
+            assert!(forged::is_refused(&signed, named), "{attack}: {signed:?}");
+        }
+    }
+}
+
+/// Records that an earlier version left unsigned are accepted once, when the file is first opened with the key.
+#[tokio::test]
+async fn records_of_an_earlier_version_are_accepted_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.db");
+    let open = || -> Arc<dyn Store> {
+        let store = SqliteStore::open(&path, SqliteOptions::default());
+        Arc::new(store.expect("a file that can be opened"))
+    };
+    let store = open();
+    forged::append(&*store, "ev_1").await;
+    forged::integrate(&*store).await.expect("there is room");
+    forged::append(&*store, "ev_2").await;
+    drop(store);
+    let store = open();
+    assert_eq!(forged::authenticate(&*store).await, 2);
+    forged::sign(&store).await.expect("both are accepted");
+    drop(store);
+    let store = open();
+    assert_eq!(forged::authenticate(&*store).await, 0);
 }

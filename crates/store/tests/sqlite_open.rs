@@ -81,7 +81,7 @@ fn another_schema_is_refused() {
     );
     assert_eq!(
         edit("PRAGMA user_version = 99"),
-        "the store has schema 99, this program knows up to 10; use the program that last opened it, or a \
+        "the store has schema 99, this program knows up to 11; use the program that last opened it, or a \
          newer one"
     );
 }

@@ -8,17 +8,19 @@ use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
-    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, DocumentRow,
-    Documents, Draw, Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held,
-    Hold, IndexEntry, Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log,
-    LogQuery, LogRow, Look, LostKeyFn, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace,
-    PaceAnswer, PaceKey, Paces, Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan,
+    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, DocumentKey, DocumentRow, Documents,
+    Draw, Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held, Hold,
+    IndexEntry, Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log, LogQuery,
+    LogRow, Look, LostKeyFn, Names, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer,
+    PaceKey, Paces, Passage, PotRow, Pots, Removed, ReservationId, Reserve, ReserveAnswer, Scan,
     Scope, Sequencing, Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit,
     TextQuery, Texts, Timekeeping, Told, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign::unavailable::Unavailable;
+use countersign_evidence::seal::LeafKey;
 use countersign_evidence::tile::TileId;
+use countersign_evidence::tree::Hash;
 use jiff::Timestamp;
 
 /// Kind of operation on a store.
@@ -304,18 +306,14 @@ impl Timekeeping for FaultyStore {
         guarded!(self, Other, trust_time(told))
     }
 
-    fn dispose(
-        &self,
-        limit: usize,
-        told: Told<Disposed>,
-    ) -> BoxFuture<'_, Result<Disposal, Error>> {
+    fn dispose(&self, limit: usize, told: Told<Removed>) -> BoxFuture<'_, Result<Disposal, Error>> {
         guarded!(self, Other, dispose(limit, told))
     }
 
     fn forget_keys<'a>(
         &'a self,
         which: &'a Forgotten,
-        told: Told<usize>,
+        told: Told<Names>,
     ) -> BoxFuture<'a, Result<usize, Error>> {
         guarded!(self, Other, forget_keys(which, told))
     }
@@ -461,6 +459,18 @@ impl Log for FaultyStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Integration, Error>> {
         guarded!(self, Other, integrate(sequencing, limit))
+    }
+
+    fn authenticate(&self, key: LeafKey) -> BoxFuture<'_, Result<usize, Error>> {
+        guarded!(self, Other, authenticate(key))
+    }
+
+    fn authenticated_leaves(
+        &self,
+        from: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Hash>, Error>> {
+        guarded!(self, Other, authenticated_leaves(from, limit))
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Head, Error>> {

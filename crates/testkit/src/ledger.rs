@@ -22,6 +22,7 @@ mod claims;
 mod documents;
 mod erased;
 mod erasure;
+pub mod forged;
 mod grants;
 mod holds;
 mod installation;
@@ -353,6 +354,7 @@ macro_rules! ledger_contract {
                 a_repeated_commit_spends_once
                 pots_of_an_erased_user_go_and_open_calls_count
                 a_new_window_is_a_new_pot
+                a_clock_that_jumps_opens_no_window
                 racing_calls_never_spend_more_than_the_limit
                 racing_claims_never_spend_more_than_the_limit
             }

@@ -16,8 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
+mod pooler;
 mod programs;
 
+pub use pooler::Pooler;
 pub use programs::{Account, Failure, Programs};
 
 /// The variable that hands the server of a test run to the processes of its tests.

@@ -9,6 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
+use countersign::archive::Archive;
+use countersign::archive::verify::Verification;
+use countersign::clock::SystemClock;
+use countersign::ids::RandomIds;
+use countersign::sequencer::{LastStop, Sequencer};
+use countersign_evidence::note::SigningKey;
 use countersign_testkit::patience::comes_true;
 
 pub use cluster::{Blow, Cluster};
@@ -33,6 +39,8 @@ pub struct Failovers {
     /// Time from the first commit of a bare client on a new connection after the promotion to the first answer of ours, of each failover. The
     /// cluster itself takes until then: its new leader waits for a synchronous standby.
     pub first_success: Vec<Duration>,
+    /// Time from the promotion to the first answer of ours, of each failover.
+    pub since_promotion: Vec<Duration>,
     /// The violations.
     pub wrong: Vec<String>,
 }
@@ -90,9 +98,12 @@ pub fn failovers(cluster: &mut Cluster, kind: Kind, times: u32) -> Result<Failov
         let writable = Instant::now();
         let answered = comes_true(PATIENCE, || probe.newest().is_some_and(|at| at > promoted));
         match probe.first_after(promoted).filter(|_| answered) {
-            Some(at) => run
-                .first_success
-                .push(at.saturating_duration_since(writable)),
+            Some(at) => {
+                run.first_success
+                    .push(at.saturating_duration_since(writable));
+                run.since_promotion
+                    .push(at.saturating_duration_since(promoted));
+            }
             None => run.wrong.push(format!(
                 "no success within {PATIENCE:?} of failover {round}"
             )),
@@ -110,7 +121,36 @@ pub fn failovers(cluster: &mut Cluster, kind: Kind, times: u32) -> Result<Failov
     run.succeeded = verdict.succeeded;
     run.in_doubt = verdict.in_doubt;
     run.wrong.extend(verdict.wrong);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    run.wrong
+        .extend(runtime.block_on(verify(&url, folder.path()))?);
     Ok(run)
+}
+
+/// Signs the log and verifies all of it, the state that it tells of too.
+async fn verify(url: &str, folder: &Path) -> Result<Vec<String>> {
+    let store = worker::open(url).await?;
+    let fate = Fate::new(None, 1, End::Death);
+    let executor = worker::executor(store.clone(), &folder.join("verify"), &fate)?;
+    let key = SigningKey::from_seed("torture.example/log", &[7; 32])?;
+    let public = key.verifying_key();
+    let mut sequencer = Sequencer::builder(store.clone(), key)
+        .start(LastStop::default())
+        .await?;
+    // The workers have held no lease, so this round is ours.
+    sequencer.tick().await?;
+    let clock = Arc::new(SystemClock::new());
+    let ids = Arc::new(RandomIds::new(clock.clone()));
+    let vault = executor.vault().clone();
+    let archive = Archive::new(store, vault, clock, ids, public);
+    let whole = Verification::default();
+    let report = archive.verify_all(&whole, |_, _| {}).await?;
+    let findings = report.findings.iter();
+    Ok(findings
+        .map(|finding| format!("the log does not verify: {finding:?}"))
+        .collect())
 }
 
 /// A caller that writes again and again, and notes when it succeeds.

@@ -47,6 +47,9 @@ const CLIENTS: u32 = 4;
 /// Longest wait for a server that has to accept writes again, or to say that it does not.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Longest time from a failed write until the server is not ready.
+const NOTICED: Duration = Duration::from_secs(1);
+
 /// Plays all rounds, each with a server that is ended in one of three ways.
 pub fn faults(plan: &Faults<'_>) -> Result<Counts> {
     let mut dice = Dice(plan.seed | 1);
@@ -214,9 +217,9 @@ impl Round<'_, '_> {
                     Ok((503, _))
                 )
             };
-            if !comes_true(PATIENCE, says_so) {
+            if !comes_true(NOTICED, says_so) {
                 self.counts.unnoticed(format!(
-                    "{}: nothing can be written, and the server is ready",
+                    "{}: nothing can be written, and the server is ready a second later",
                     self.plan.fault.as_str()
                 ));
             }

@@ -428,10 +428,13 @@ fn failing_over(times: u32) -> Result<()> {
         let begun = Instant::now();
         let mut run = failover::failovers(&mut cluster, kind, times)?;
         run.first_success.sort_unstable();
+        run.since_promotion.sort_unstable();
+        let promoted = run.since_promotion.get(run.since_promotion.len() / 2);
+        let latest = run.since_promotion.last().copied().unwrap_or_default();
         let slowest = run.first_success.last().copied().unwrap_or_default();
         let middle = run.first_success.get(run.first_success.len() / 2);
         eprintln!(
-            "{} failovers, {}: {} answers, {} keys answered, {} in doubt, {} wrong; first success after the cluster takes writes again: median {:.2} s, slowest {:.2} s ({:.0} s)",
+            "{} failovers, {}: {} answers, {} keys answered, {} in doubt, {} wrong; first success after the cluster takes writes again: median {:.2} s, slowest {:.2} s; after the promotion: median {:.2} s, slowest {:.2} s; the log is verified ({:.0} s)",
             run.failovers,
             kind.tool(),
             run.answers,
@@ -440,6 +443,8 @@ fn failing_over(times: u32) -> Result<()> {
             run.wrong.len(),
             middle.copied().unwrap_or_default().as_secs_f64(),
             slowest.as_secs_f64(),
+            promoted.copied().unwrap_or_default().as_secs_f64(),
+            latest.as_secs_f64(),
             begun.elapsed().as_secs_f64(),
         );
         wrong.extend(run.wrong);

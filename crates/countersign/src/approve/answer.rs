@@ -288,7 +288,7 @@ impl StoredApprovals {
         for _ in 0..TRIES_MAX {
             let (question, version) = self.visible(id, by).await?;
             check_may_decide(by, &question.user_id)?;
-            let now = self.clock.now();
+            let now = self.believed.now().await?;
             let state = question.state(now);
             if state != ApprovalState::Pending {
                 let id = question.id;

@@ -92,7 +92,7 @@ impl StoredApprovals {
             None if sees_all(by) => None,
             None => Some(&by.user_id),
         };
-        let mut newest = Newest::new(wanted, self.clock.now());
+        let mut newest = Newest::new(wanted, self.believed.now().await?);
         match of {
             Some(user_id) => self.of_user(user_id, wanted, &mut newest).await?,
             None if wanted.state == Some(ApprovalState::Pending) => {
@@ -114,7 +114,7 @@ impl StoredApprovals {
             limit: PENDING_COUNTED_MAX,
             ..Wanted::default()
         };
-        let mut newest = Newest::new(&wanted, self.clock.now());
+        let mut newest = Newest::new(&wanted, self.believed.now().await?);
         self.of_user(&by.user_id, &wanted, &mut newest).await?;
         Ok(newest.questions.len())
     }
@@ -125,7 +125,7 @@ impl StoredApprovals {
             is_complete: true,
             ..OpenQuestions::default()
         };
-        let now = self.clock.now();
+        let now = self.believed.now().await?;
         let mut after = OpenPlace::after(now);
         loop {
             let page = self.store.open_documents(COLLECTION, &after, PAGE).await?;
@@ -175,12 +175,12 @@ impl StoredApprovals {
         language: Language,
     ) -> Result<Approval, Error> {
         let (question, _) = self.visible(id, by).await?;
-        Ok(question.shown_to(by, self.clock.now(), language))
+        Ok(question.shown_to(by, self.believed.now().await?, language))
     }
 
     /// Counts the open questions of all users, for monitoring. The count stops at 10,000.
     pub async fn pending(&self) -> Result<usize, Error> {
-        let now = self.clock.now();
+        let now = self.believed.now().await?;
         Ok(self
             .store
             .count_open(COLLECTION, now, PENDING_COUNTED_MAX)
@@ -282,7 +282,7 @@ impl StoredApprovals {
 
     /// The open questions of all users: one query a page, for any number of users.
     async fn of_open(&self, newest: &mut Newest) -> Result<(), ledger::Error> {
-        let mut after = OpenPlace::after(self.clock.now());
+        let mut after = OpenPlace::after(self.believed.now().await?);
         loop {
             let page = self.store.open_documents(COLLECTION, &after, PAGE).await?;
             let Some(last) = page.last() else {

@@ -20,6 +20,7 @@ use super::record::{self, Event, Shown};
 use super::waiting::Waiting;
 use super::{Answer, Approver, Because, Confirm, Foreseen, Permit, Ticket, Using};
 use crate::BoxFuture;
+use crate::believed::BelievedTime;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::consent::{Kind, Shelf, TRIES_MAX, Writing, unit};
@@ -47,6 +48,8 @@ pub struct StoredApprovals {
     pub(super) store: Arc<dyn Store>,
     pub(super) vault: Arc<Vault>,
     pub(super) clock: Arc<dyn Clock>,
+    /// The time by which questions and answers end.
+    pub(super) believed: BelievedTime,
     pub(super) ids: Arc<dyn IdSource>,
     pub(super) limits: Limits,
     retention: RetentionPlan,
@@ -117,6 +120,7 @@ impl StoredApprovals {
         ids: Arc<dyn IdSource>,
     ) -> Self {
         Self {
+            believed: BelievedTime::new(store.clone(), clock.clone()),
             store,
             vault,
             clock,
@@ -200,7 +204,7 @@ impl StoredApprovals {
         let keys = self.vault.key(&confirm.user_id).await?;
         let mut turn = None;
         for _ in 0..TRIES_MAX {
-            let now = self.clock.now();
+            let now = self.believed.now().await?;
             let (key, stored) = self.find_own(confirm, &keys).await?;
             let own = stored.body.as_ref();
             let own: Option<Question> = own
@@ -257,7 +261,7 @@ impl StoredApprovals {
     /// Predicts the result of [`look`](Self::look), without asking the user.
     async fn foreseen(&self, confirm: &Confirm) -> Result<Foreseen, Error> {
         let keys = self.vault.key(&confirm.user_id).await?;
-        let now = self.clock.now();
+        let now = self.believed.now().await?;
         let (key, stored) = self.find_own(confirm, &keys).await?;
         if let Some(body) = &stored.body {
             let own: Question = KIND.open(&keys, &key, stored.version, body)?;
@@ -513,8 +517,8 @@ impl StoredApprovals {
             let own: Option<Question> = own
                 .map(|body| KIND.open(&keys, &key, stored.version, body))
                 .transpose()?;
-            let is_open =
-                own.is_some_and(|own| own.id == approval_id && own.is_open(self.clock.now()));
+            let now = self.believed.now().await?;
+            let is_open = own.is_some_and(|own| own.id == approval_id && own.is_open(now));
             if !is_open {
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::act::Deed;
 use super::{Archive, Error, SCOPE_ERASE, SCOPE_RESOLVE};
-use crate::ledger::{Forgotten, Passage, Told};
+use crate::ledger::{Forgotten, Names, Passage, Told};
 use crate::principal::Principal;
 use crate::retention::RetentionPlan;
 use crate::vault::SHARED;
@@ -47,11 +47,12 @@ impl Archive {
         let (before, tool) = (which.claimed_before.to_string(), which.tool.clone());
         let of_user = which.user_id.is_some();
         let (id, told) = self
-            .telling(by, &reason, move |keys: &usize| {
+            .telling(by, &reason, move |names: &Names| {
                 let tool = tool.as_ref().map(ToString::to_string);
                 json!({
                     "event": "keys_forgotten",
-                    "keys": keys,
+                    "keys": names.len(),
+                    "names": names.to_string(),
                     "claimed_before": before,
                     "tool": tool,
                     "of_one_user": of_user,

@@ -186,8 +186,13 @@ impl Archive {
             let whose = Whose::Held;
             found.add(None, None, Fault::Checkpoint { whose, error });
         }
-        let mut late = std::mem::take(&mut found.gone).faults();
-        late.extend(std::mem::take(&mut found.state).faults(self).await?);
+        let (gone, mut state) = (
+            std::mem::take(&mut found.gone),
+            std::mem::take(&mut found.state),
+        );
+        state.read_waiting(self, !gone.is_empty()).await?;
+        let mut late = gone.faults(state.disposed());
+        late.extend(state.faults(self).await?);
         // A record that is not what it was says nothing about state.
         let doubted: BTreeSet<_> = found.findings.iter().map(|finding| finding.index).collect();
         for finding in late {

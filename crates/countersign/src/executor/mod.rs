@@ -235,6 +235,11 @@ impl Executor {
         self.parts.newest.unsigned_for(self.parts.clock.monotonic())
     }
 
+    /// True if the last attempt to sign the log failed. Calls are answered until it has failed for too long.
+    pub fn is_signing_failing(&self) -> bool {
+        self.parts.newest.is_failing()
+    }
+
     /// True if calls are refused because nothing could be signed for too long, or signing has stopped for good.
     pub fn is_unsigned(&self) -> bool {
         let unsigned = self.unsigned_for();

@@ -4,8 +4,7 @@
 //! among the shared documents that names its user. Both go when the user is erased.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use countersign_contract::Actor;
 use countersign_evidence::seal::UserKey;
@@ -13,6 +12,7 @@ use jiff::Timestamp;
 
 use super::kept::{Kept, Read, given_to};
 use super::{DEPTH_MAX, Language};
+use crate::believed::BelievedTime;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::consent::{Kind, Shelf};
@@ -33,9 +33,6 @@ pub(super) const KIND: Kind = Kind {
 /// Maximum number of grants of a user to one actor that calls have to look at.
 pub(super) const GRANTS_MAX: usize = 64;
 
-/// Time for which the latest believed time of the store is relied on before it is read again.
-const MARK_KEPT: Duration = Duration::from_secs(30);
-
 /// Grants in a store. Durable wherever the store is.
 pub struct StoredGrants {
     pub(super) store: Arc<dyn Store>,
@@ -47,8 +44,7 @@ pub struct StoredGrants {
     pub(super) catalog: Option<Catalog>,
     /// The language of conditions; without it none can be read, and none holds.
     pub(super) language: Option<Arc<dyn Language>>,
-    /// The latest believed time of the store, and when it was read, in the clock's monotonic time.
-    mark: Mutex<Option<(Duration, Timestamp)>>,
+    believed: BelievedTime,
 }
 
 /// Grants to one actor, and the shape of the collection when they were read.
@@ -65,6 +61,7 @@ impl StoredGrants {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
+        let believed = BelievedTime::new(store.clone(), clock.clone());
         Self {
             store,
             vault,
@@ -73,7 +70,7 @@ impl StoredGrants {
             retention: RetentionPlan::default(),
             catalog: None,
             language: None,
-            mark: Mutex::new(None),
+            believed,
         }
     }
 
@@ -107,20 +104,7 @@ impl StoredGrants {
     /// The time by which grants end: that of the clock, but never before the latest time that the store has believed. A
     /// clock that is set back brings no grant back.
     pub(super) async fn believed_now(&self) -> Result<Timestamp, ledger::Error> {
-        let (now, moment) = (self.clock.now(), self.clock.monotonic());
-        let known = *self.mark.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = known.filter(|(read, _)| moment.saturating_sub(*read) < MARK_KEPT);
-        let mark = if let Some((_, mark)) = fresh {
-            mark
-        } else {
-            let passage = self.store.vitals().await?.passage;
-            let mark = passage.map_or(now, |passage| passage.mark);
-            let mark = known.map_or(mark, |(_, before)| before.max(mark));
-            let mut kept = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
-            *kept = Some((moment, mark));
-            mark
-        };
-        Ok(now.max(mark))
+        self.believed.now().await
     }
 
     /// The grants of a user to an actor that were not put away.

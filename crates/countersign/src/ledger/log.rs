@@ -7,8 +7,9 @@
 use std::time::Duration;
 
 use countersign_contract::{ErrorCode, RecordKind, RequestId, SnapshotId};
-use countersign_evidence::seal::KeyId;
+use countersign_evidence::seal::{KeyId, LeafKey};
 use countersign_evidence::tile::TileId;
+use countersign_evidence::tree::{Hash, leaf_hash};
 use jiff::Timestamp;
 
 use super::{DocumentKey, Error};
@@ -40,6 +41,30 @@ pub trait Log: Send + Sync + 'static {
         sequencing: &'a Sequencing,
         limit: usize,
     ) -> BoxFuture<'a, Result<Integration, Error>>;
+
+    /// Authenticates the records that are not signed yet with this key: from now on each record is stored with a code, and
+    /// [`integrate`](Self::integrate) fails with [`Error::Damaged`] at a record without a valid one. Records that an
+    /// earlier version left without codes get theirs once; answers their number. A store that no other program can write
+    /// to needs no codes.
+    fn authenticate(&self, key: LeafKey) -> BoxFuture<'_, Result<usize, Error>> {
+        Box::pin(async move {
+            drop(key);
+            Ok(0)
+        })
+    }
+
+    /// The hashes of leaves in the order of the tree, from an index on, at most `limit`. Fails with [`Error::Damaged`] if a
+    /// record has no valid code.
+    fn authenticated_leaves(
+        &self,
+        from: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Hash>, Error>> {
+        Box::pin(async move {
+            let leaves = self.leaves(from, limit).await?;
+            Ok(leaves.iter().map(|leaf| leaf_hash(&leaf.bytes)).collect())
+        })
+    }
 
     /// The tree as it is.
     fn head(&self) -> BoxFuture<'_, Result<Head, Error>>;

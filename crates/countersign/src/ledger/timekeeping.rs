@@ -9,11 +9,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_contract::ToolName;
+use countersign_contract::{Digest, ToolName};
 use jiff::{SignedDuration, Timestamp};
 
 use super::claims::KeyDigest;
-use super::{Entry, Error};
+use super::{Entry, Error, Hex};
 use crate::BoxFuture;
 
 /// The longest step forward that the mark follows by itself: a server that was off over a long weekend.
@@ -41,15 +41,14 @@ pub trait Timekeeping: Send + Sync + 'static {
     /// Removes what is past its time, at most `limit` of each kind, with its record, in one transaction: payloads past
     /// their retention that are not under a hold, the replies of settled claims, and pots [some time](super::POT_KEPT)
     /// after their window. Of a claim a tombstone stays. Nothing is removed while the clock disagrees with the mark.
-    fn dispose(&self, limit: usize, told: Told<Disposed>)
-    -> BoxFuture<'_, Result<Disposal, Error>>;
+    fn dispose(&self, limit: usize, told: Told<Removed>) -> BoxFuture<'_, Result<Disposal, Error>>;
 
     /// Removes tombstones, with their record: their keys are free again. Only an operator asks for that, and erasing a
     /// user; time alone never does.
     fn forget_keys<'a>(
         &'a self,
         which: &'a Forgotten,
-        told: Told<usize>,
+        told: Told<Names>,
     ) -> BoxFuture<'a, Result<usize, Error>>;
 }
 
@@ -143,6 +142,74 @@ impl Disposed {
     }
 }
 
+/// Short names of rows that were removed, for the record of their removal: without it a missing row is a fault.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names(Vec<Name>);
+
+/// The first bytes of a digest. Nobody who writes to a database chooses what is digested: ids and keys are random.
+pub type Name = [u8; 8];
+
+impl Names {
+    /// Adds the name of a record.
+    pub fn add_record(&mut self, id: &str) {
+        self.0.push(Self::of_record(id));
+    }
+
+    /// Adds the name of an idempotency key.
+    pub fn add_key(&mut self, tool: &str, key: &KeyDigest) {
+        self.0.push(Self::of_key(tool, key));
+    }
+
+    /// The name of a record.
+    pub fn of_record(id: &str) -> Name {
+        name(id.as_bytes())
+    }
+
+    /// The name of an idempotency key.
+    pub fn of_key(tool: &str, key: &KeyDigest) -> Name {
+        name(&[tool.as_bytes(), &key.0].join(&0))
+    }
+
+    /// The number of names.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True if there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reads the names in a record.
+    pub fn parse(text: &str) -> impl Iterator<Item = Name> {
+        let digits = text.as_bytes().chunks_exact(16);
+        let number = |digits| u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok();
+        digits.filter_map(number).map(u64::to_be_bytes)
+    }
+}
+
+/// The names as they stand in a record: 16 hexadecimal digits each, without separators.
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|name| Hex(name).fmt(f))
+    }
+}
+
+fn name(bytes: &[u8]) -> Name {
+    let digest = Digest::of_bytes(bytes);
+    let first = digest.as_bytes().first_chunk();
+    *first.expect("a digest has 32 bytes")
+}
+
+/// Result of a disposal, for its record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// The counts.
+    pub counts: Disposed,
+    /// The records whose payloads were removed.
+    pub payloads: Names,
+}
+
 /// Answer to a disposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposal {
@@ -177,6 +244,18 @@ pub struct Forgotten {
     pub limit: usize,
 }
 
+/// The time by which windows of budgets open: the clock, but the mark while they disagree. A clock that jumps opens no
+/// window.
+pub fn window_time(mark: Option<Timestamp>, clock: Timestamp) -> Timestamp {
+    let Some(mark) = mark else {
+        return clock;
+    };
+    match (Passage { mark, clock }).jump() {
+        None => clock.max(mark),
+        Some(Jump::Ahead | Jump::Behind) => mark,
+    }
+}
+
 fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
@@ -201,6 +280,24 @@ mod tests {
             let passage = Passage { mark, clock };
             assert_eq!(passage.jump(), expected, "{seconds}");
             assert_eq!(passage.moves_mark(), expected.is_none() && seconds >= 30);
+            let expected = match expected {
+                None => clock.max(mark),
+                Some(_) => mark,
+            };
+            assert_eq!(window_time(Some(mark), clock), expected, "{seconds}");
+            assert_eq!(window_time(None, clock), clock);
         }
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        let mut names = Names::default();
+        names.add_record("ev_1");
+        names.add_key("orders.place", &KeyDigest([7; 32]));
+        let text = names.to_string();
+        assert_eq!(text.len(), 32);
+        let read: Vec<Name> = Names::parse(&text).collect();
+        assert_eq!(read, names.0);
+        assert_eq!(read.first(), Some(&Names::of_record("ev_1")));
     }
 }

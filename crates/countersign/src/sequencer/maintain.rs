@@ -6,7 +6,7 @@ use countersign_contract::RecordKind;
 use serde_json::{Value, json};
 
 use super::{Error, Maintained, Sequencer, entry};
-use crate::ledger::{Disposed, Passage, Swept, Told};
+use crate::ledger::{Disposed, Passage, Removed, Swept, Told};
 
 /// Maximum number of rows of a kind that one step of a sweep changes.
 const SWEPT_MAX: usize = 256;
@@ -53,11 +53,16 @@ fn observed(passage: &Passage) -> Value {
     }
 }
 
-fn disposed(disposed: &Disposed) -> Value {
+fn disposed(removed: &Removed) -> Value {
     let Disposed {
         payloads,
         replies,
         pots,
-    } = disposed;
-    json!({"event": "disposed", "payloads": payloads, "replies": replies, "pots": pots})
+    } = removed.counts;
+    let mut about =
+        json!({"event": "disposed", "payloads": payloads, "replies": replies, "pots": pots});
+    if let Some(members) = about.as_object_mut().filter(|_| payloads > 0) {
+        members.insert("records".to_owned(), removed.payloads.to_string().into());
+    }
+    about
 }

@@ -58,6 +58,7 @@ impl Sequencer {
                     }
                 }
                 Err(error) => {
+                    self.parts.newest.fails();
                     if !is_failing {
                         self.tell_fails(&error);
                     }

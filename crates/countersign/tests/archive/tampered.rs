@@ -6,13 +6,13 @@ use countersign::BoxFuture;
 use countersign::contract::SnapshotId;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, Claims, Commit, CommitAnswer, Corpus,
-    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, Disposed, DocumentKey, DocumentRow,
-    Documents, Draw, Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held,
-    Hold, IndexEntry, Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log,
-    LogQuery, LogRow, Look, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey,
-    Paces, Passage, PotRow, Pots, ReservationId, Reserve, ReserveAnswer, Scan, Scope, Sequencing,
-    Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit, TextQuery, Texts,
-    Timekeeping, Told, Vitals, WrappedKey,
+    CorpusId, Delivery, DeliveryEnd, DeliveryId, Disposal, DocumentKey, DocumentRow, Documents,
+    Draw, Durability, Entry, Erased, Error, FailedDeliveries, Forgotten, Head, Held, Hold,
+    IndexEntry, Installation, Installations, Integration, KeyDigest, Keyring, Leaf, Log, LogQuery,
+    LogRow, Look, Names, NoticeRow, OpenDocument, OpenPlace, Outbox, Pace, PaceAnswer, PaceKey,
+    Paces, Passage, PotRow, Pots, Removed, ReservationId, Reserve, ReserveAnswer, Scan, Scope,
+    Sequencing, Store, StoreVitals, StoredDocument, StoredRecord, Swept, TextChunk, TextHit,
+    TextQuery, Texts, Timekeeping, Told, Vitals, WrappedKey,
 };
 use countersign::scribe::Draft;
 use countersign_evidence::tile::TileId;
@@ -30,6 +30,7 @@ pub(crate) struct Tampered {
     checkpoint: Lie<Option<String>>,
     documents: Lie<Vec<DocumentRow>>,
     pot_rows: Lie<Vec<PotRow>>,
+    held: Lie<Option<Held>>,
     unreadable: Option<SnapshotId>,
 }
 
@@ -54,6 +55,7 @@ impl Tampered {
             checkpoint: Box::new(|_| {}),
             documents: Box::new(|_| {}),
             pot_rows: Box::new(|_| {}),
+            held: Box::new(|_| {}),
             unreadable: None,
         }
     }
@@ -74,6 +76,7 @@ impl Tampered {
         checkpoint: Option<String>,
         documents: Vec<DocumentRow>,
         pot_rows: Vec<PotRow>,
+        held: Option<Held>,
     }
 }
 
@@ -207,7 +210,11 @@ impl Log for Tampered {
 
 impl Claims for Tampered {
     fn lookup<'a>(&'a self, scope: &'a Scope) -> BoxFuture<'a, Result<Option<Held>, Error>> {
-        self.inner.lookup(scope)
+        Box::pin(async move {
+            let mut held = self.inner.lookup(scope).await?;
+            (self.held)(&mut held);
+            Ok(held)
+        })
     }
 
     fn claim<'a>(&'a self, request: &'a ClaimRequest) -> BoxFuture<'a, Result<ClaimAnswer, Error>> {
@@ -329,18 +336,14 @@ impl Timekeeping for Tampered {
         self.inner.trust_time(told)
     }
 
-    fn dispose(
-        &self,
-        limit: usize,
-        told: Told<Disposed>,
-    ) -> BoxFuture<'_, Result<Disposal, Error>> {
+    fn dispose(&self, limit: usize, told: Told<Removed>) -> BoxFuture<'_, Result<Disposal, Error>> {
         self.inner.dispose(limit, told)
     }
 
     fn forget_keys<'a>(
         &'a self,
         which: &'a Forgotten,
-        told: Told<usize>,
+        told: Told<Names>,
     ) -> BoxFuture<'a, Result<usize, Error>> {
         self.inner.forget_keys(which, told)
     }

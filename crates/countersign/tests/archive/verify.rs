@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use countersign::archive::Resolution;
 use countersign::archive::verify::{Depth, Fault, Progress, Verification, VerifyReport, Whose};
 use countersign::contract::{RecordKind, Retention};
 use countersign::ids::IdSource as _;
 use countersign::ledger::{
-    ClaimQuery, Claims as _, DocumentRow, Documents as _, Durability, Entry, Forgotten, Head,
-    Log as _, PotRow, Pots as _, Store, Timekeeping as _,
+    ClaimQuery, ClaimState, Claims as _, DocumentRow, Documents as _, Durability, Entry, Forgotten,
+    Head, Held, HeldState, Log as _, PotRow, Pots as _, Store, Timekeeping as _,
 };
 use countersign::scribe::{Act, Draft};
 use countersign_evidence::checkpoint::Checkpoint;
@@ -187,6 +188,63 @@ async fn a_claim_that_is_gone_is_named() {
     );
 }
 
+/// A16, A17: the claim of a call whose effect is in doubt was deleted, or set free, so that the effect would happen again.
+#[tokio::test]
+async fn a_claim_in_doubt_that_is_gone_or_free_is_named() {
+    let (shop, _) = Shop::busy().await;
+    let in_doubt = |held: &Option<Held>| {
+        let state = held.as_ref().map(|held| &held.state);
+        matches!(state, Some(HeldState::InDoubt))
+    };
+    let gone = Tampered::new(shop.store.clone()).held(move |held| {
+        if in_doubt(held) {
+            *held = None;
+        }
+    });
+    let free = Tampered::new(shop.store.clone()).held(move |held| {
+        if in_doubt(held)
+            && let Some(held) = held
+        {
+            held.state = HeldState::Released;
+        }
+    });
+    // The record of the intention, and that of the call.
+    let found = faults(&shop, gone, None).await;
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found
+            .iter()
+            .all(|fault| fault.starts_with("claim_missing ")),
+        "{found:?}"
+    );
+    let found = faults(&shop, free, None).await;
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found
+            .iter()
+            .all(|fault| fault.starts_with("claim_differs ")),
+        "{found:?}"
+    );
+    // An operator who says that it did not happen sets it free, and the log says so.
+    let query = ClaimQuery {
+        state: Some(ClaimState::InDoubt),
+        limit: 10,
+        ..ClaimQuery::default()
+    };
+    let claims = shop.store.claims(&query).await.unwrap();
+    for claim in claims {
+        let (way, by) = (Resolution::DidNotHappen, operator());
+        let archive = &shop.archive;
+        let resolved = archive.resolve_claim(&claim.scope, claim.attempt, way, &by, "asked");
+        resolved.await.unwrap();
+    }
+    for _ in 0..2 {
+        let sound = Tampered::new(shop.store.clone());
+        assert_eq!(faults(&shop, sound, None).await, [""; 0]);
+        shop.sign().await;
+    }
+}
+
 /// A change of the documents in the store.
 type LieAboutDocuments = fn(&mut Vec<DocumentRow>);
 
@@ -343,6 +401,19 @@ async fn a_hold_that_is_gone_is_named() {
     shop.sign().await;
     let lifted = Tampered::new(shop.store.clone());
     assert_eq!(faults(&shop, lifted, None).await, [""; 0]);
+    // As if somebody had put the row back.
+    let other = Entry {
+        payload: None,
+        request_id: None,
+        tool: None,
+        ..entry("ev_another", "")
+    };
+    shop.store.hold(hold.clone(), other).await.unwrap();
+    let found = faults(&shop, Tampered::new(shop.store.clone()), None).await;
+    let [found] = &found[..] else {
+        panic!("one fault: {found:?}");
+    };
+    assert!(found.starts_with("hold_put_back "), "{found}");
 }
 
 /// A16: a payload that was deleted inside its retention is named; one whose time is over is not.
@@ -359,6 +430,36 @@ async fn a_payload_that_is_gone_too_early_is_named() {
     assert_eq!(faults(&shop, without(), None).await, ["payload_missing 0"]);
     shop.advance(800 * 24 * 60 * 60);
     assert_eq!(faults(&shop, without(), None).await, [""; 0]);
+}
+
+/// A16: the payloads of a user that were disposed of excuse no others after that user was erased.
+#[tokio::test]
+async fn disposals_of_an_erased_user_excuse_no_other_payload() {
+    let (shop, _) = Shop::busy().await;
+    shop.send("price.quote", &json!({}), "").await;
+    shop.sign().await;
+    let mut sequencer = shop.sequencer(None).await.unwrap();
+    sequencer.tick().await.unwrap();
+    shop.advance(800 * 24 * 60 * 60);
+    let by = operator();
+    shop.archive.trust_clock(&by, "it is right").await.unwrap();
+    let disposed = sequencer.maintain().await.unwrap().disposal.disposed();
+    assert!(disposed.payloads > 1, "{disposed:?}");
+    shop.archive.erase("u_1", &by, "asked").await.unwrap();
+    shop.send("price.quote", &json!({}), "").await;
+    shop.sign().await;
+    let sound = Tampered::new(shop.store.clone());
+    assert_eq!(faults(&shop, sound, None).await, [""; 0]);
+    let without = Tampered::new(shop.store.clone()).record(|stored| {
+        if stored.row.tool.as_deref() == Some("price.quote") {
+            stored.payload = None;
+        }
+    });
+    let found = faults(&shop, without, None).await;
+    let [found] = &found[..] else {
+        panic!("one fault: {found:?}");
+    };
+    assert!(found.starts_with("payload_missing "), "{found}");
 }
 
 /// A16: every byte of the checkpoint that is a text at all afterwards.

@@ -6,15 +6,17 @@ use std::time::Duration;
 use countersign::approve::{Error, Limits, SCOPE_ANSWER, Wanted};
 use countersign::authorize::{Authorizer, Decision, Verdict};
 use countersign::cancel::Cancellation;
+use countersign::clock::ManualClock;
 use countersign::contract::tool::{AmountUnit, Ceiling, Confirmation, Recovery, Terms};
 use countersign::contract::{
     Actor, ActorType, ApprovalState, ErrorCode, Input, Parameter, ToolSpec, ValueKind,
 };
-use countersign::ledger::Claims;
+use countersign::ledger::{Claims, Timekeeping as _};
 use countersign::state::Collection;
 use countersign::unavailable::Unavailable;
 use countersign::{BoxFuture, Principal, ToolError};
 use countersign_testkit::faulty::{Op, When};
+use countersign_testkit::ledger::build::told;
 use countersign_testkit::patience::until;
 use serde_json::{Value, json};
 
@@ -1060,4 +1062,33 @@ async fn old_questions_are_removed() {
     assert_eq!(world.approvals().expire(100).await.unwrap(), 0);
     assert_eq!(left().await, 0);
     assert!(Claims::sweep(&*world.store, 10).await.unwrap().is_empty());
+}
+
+/// A13, A17: a process whose clock was set back accepts no answer that had expired by the time that the store has
+/// believed, and lets nobody give one.
+#[tokio::test]
+async fn a_clock_that_is_set_back_revives_no_approval() {
+    let probe = || {
+        let limit = Parameter::new("limit", ValueKind::Integer, "").default_value(json!(5));
+        let probe = Probe::write("pay.send").input(Input::parameters([limit]));
+        probe.confirmed()
+    };
+    let world = World::new(probe());
+    let first = world.send("pay.send", &json!({}), &json!({})).await;
+    assert_eq!(first["error"]["code"], NEEDS);
+    world.approve("ap_1").await;
+    let other = world
+        .send("pay.send", &json!({"limit": 6}), &json!({}))
+        .await;
+    assert_eq!(other["error"]["details"]["approval_id"], "ap_2");
+    world.advance_seconds(20 * 60);
+    world.store.observe_time(told()).await.unwrap();
+    let start = "2026-11-15T12:05:00Z".parse().unwrap();
+    let clock = Arc::new(ManualClock::starting_at(start));
+    let back = world.replica_with([probe()], |builder| builder.clock(clock));
+    let by = Principal::user("u_1");
+    let late = back.approvals().approve("ap_2", &by, None).await;
+    assert!(matches!(late, Err(Error::NotOpen { .. })), "{late:?}");
+    let reply = back.send("pay.send", &json!({}), &json!({})).await;
+    assert_eq!(reply["error"]["code"], NEEDS, "{reply}");
 }

@@ -41,6 +41,11 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
             "note: the policy file was rejected (line {line}, column {column}), {revision} stays in force"
         ));
     }
+    if gateway.executor().is_signing_failing() {
+        let note =
+            "note: the log could not be signed the last time; calls are refused if that goes on";
+        lines.push(note.to_owned());
+    }
     if stored
         .vitals
         .passage

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use countersign::archive::Belongings;
+use countersign::believed::BelievedTime;
 use countersign::clock::Clock;
 use countersign::contract::{Actor, ActorType};
 use countersign::denials::{Denial, Denials};
@@ -60,6 +61,8 @@ struct Inner {
     keys: KeyStore,
     denials: Denials,
     clock: Arc<dyn Clock>,
+    /// The time by which keys end.
+    believed: BelievedTime,
     copy: ArcSwap<Copy>,
     /// Held while the copy is renewed.
     renewing: tokio::sync::Mutex<()>,
@@ -84,6 +87,7 @@ impl ApiKeys {
     ) -> Self {
         let recorder = Recorder::new(store.clone(), clock.clone(), ids.clone());
         let denials = Denials::new(store.clone(), vault.clone(), clock.clone(), ids.clone());
+        let believed = BelievedTime::new(store.clone(), clock.clone());
         let keys = KeyStore {
             store,
             vault,
@@ -100,6 +104,7 @@ impl ApiKeys {
                 keys,
                 denials,
                 clock,
+                believed,
                 copy: ArcSwap::from_pointee(copy),
                 renewing: tokio::sync::Mutex::default(),
             }),
@@ -119,8 +124,9 @@ impl ApiKeys {
             None => self.fresh(UNKNOWN_AFTER).await?.keys.get(id).cloned(),
         };
         let digest = digest_of(id, secret);
+        let now = self.inner.believed.now().await?;
         let proved = held.filter(|held| {
-            let state = held.key.state_at(self.inner.clock.now());
+            let state = held.key.state_at(now);
             is_same(&held.digest, &digest) && state == KeyState::Active
         });
         Ok(proved.map(|held| held.principal.clone()))
@@ -159,7 +165,7 @@ impl ApiKeys {
 
     /// True if there is an active key.
     pub async fn has_active(&self) -> Result<bool, ledger::Error> {
-        let now = self.inner.clock.now();
+        let now = self.inner.believed.now().await?;
         let copy = self.fresh(Duration::ZERO).await?;
         let mut keys = copy.keys.values();
         Ok(keys.any(|held| held.key.state_at(now) == KeyState::Active))
@@ -168,7 +174,7 @@ impl ApiKeys {
     /// Returns the number of active keys, and of ended keys that are still listed. It is read from the copy in
     /// memory.
     pub async fn counts(&self) -> Result<(usize, usize), ledger::Error> {
-        let now = self.inner.clock.now();
+        let now = self.inner.believed.now().await?;
         let copy = self.fresh(STALE_AFTER).await?;
         let is_active = |held: &&Arc<Held>| held.key.state_at(now) == KeyState::Active;
         let active = copy.keys.values().filter(is_active).count();
@@ -187,7 +193,7 @@ impl ApiKeys {
 
     /// Returns the state of a key now.
     pub fn state_of(&self, key: &ApiKey) -> KeyState {
-        key.state_at(self.inner.clock.now())
+        key.state_at(self.inner.believed.latest())
     }
 
     /// Returns the keys that ended long ago; none while the clock disagrees with the time that was believed.
@@ -252,7 +258,7 @@ impl ApiKeys {
         self.needs(by, "key_rotate").await?;
         for _ in 0..TRIES {
             let held = self.held(id, by, "key_rotate").await?;
-            let now = self.inner.clock.now();
+            let now = self.inner.believed.now().await?;
             if held.key.state_at(now) != KeyState::Active {
                 return Err(KeysError::Ended { id: id.to_owned() });
             }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use countersign::archive::SCOPE_ERASE;
+use countersign::clock::ManualClock;
 use countersign::contract::{Actor, ActorType};
 use countersign::{BoxFuture, Credential, Principal};
 use countersign_gateway::Caller;
@@ -178,6 +179,33 @@ async fn processes_on_one_store_have_the_same_keys() {
     parts.clock.advance(Duration::from_secs(5));
     assert!(!is_good(&here).await, "the copy is too old to be used");
     assert!(here.are_used().await.unwrap() && !here.has_active().await.unwrap());
+}
+
+/// A17: a server whose clock was set back accepts no key that had ended by the time that its store has believed.
+#[tokio::test]
+async fn a_clock_that_is_set_back_revives_no_key() {
+    let parts = Parts::new();
+    let keys = parts.api_keys();
+    let new = NewKey {
+        expires_at: Some("2026-11-16T13:00:00Z".parse().unwrap()),
+        ..key_of(ActorType::Agent, "a_1")
+    };
+    let issued = keys.create(new, &operator()).await.unwrap();
+    assert!(keys.verify(&issued.token).await.unwrap().is_some());
+    parts.clock.advance(Duration::from_hours(2));
+    parts.store.observe_time(told()).await.unwrap();
+    assert!(keys.verify(&issued.token).await.unwrap().is_none());
+    // Another start, an hour and a half before.
+    let start = "2026-11-16T12:30:00Z".parse().unwrap();
+    let back = Arc::new(ManualClock::starting_at(start));
+    let back = Parts::on(parts.store.clone(), back, parts.ids.clone());
+    let keys = back.api_keys();
+    assert!(keys.verify(&issued.token).await.unwrap().is_none());
+    assert!(!keys.has_active().await.unwrap());
+    let again = keys
+        .rotate(&issued.key.id, Duration::ZERO, &operator())
+        .await;
+    assert!(matches!(again, Err(KeysError::Ended { .. })), "{again:?}");
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use countersign::BoxFuture;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Forgotten, Held, HeldState, KeyDigest, Overdrawn, Reserve, Scope, Swept,
+    CommitAnswer, Error, Forgotten, Held, HeldState, KeyDigest, Names, Overdrawn, Reserve, Scope,
+    Swept,
 };
 use countersign_contract::tool::Recovery;
 use countersign_contract::{RequestId, ToolName};
@@ -327,8 +328,8 @@ pub(super) async fn drop_replies(
 pub(super) async fn forget(
     transaction: &Transaction<'_>,
     which: &Forgotten,
-) -> Result<usize, Failure> {
-    let forgotten = swept(
+) -> Result<Names, Failure> {
+    let forgotten = removed(
         "state = 5 AND claimed_at < $2 AND ($3::text IS NULL OR user_id = $3) \
              AND ($4::text IS NULL OR tool = $4) AND ($5::bytea IS NULL OR key_digest = $5) \
              ORDER BY claimed_at",
@@ -343,7 +344,18 @@ pub(super) async fn forget(
         &tool,
         &key,
     ];
-    Ok(counted(&transaction.query(&forgotten, params).await?))
+    let mut names = Names::default();
+    for row in transaction.query(&forgotten, params).await? {
+        names.add_key(row.get(0), &KeyDigest(held::digest(&row, "key_digest")?));
+    }
+    Ok(names)
+}
+
+/// Builds a statement like [`swept`] that names the claims.
+fn removed(which: &str, what: &str) -> String {
+    swept(which, what)
+        .replace("RETURNING 1", "RETURNING c.tool, c.key_digest")
+        .replace("count(*)", "tool, key_digest")
 }
 
 /// Builds a statement that changes claims which no other transaction has locked, and counts them. The claims

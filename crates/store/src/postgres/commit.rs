@@ -34,14 +34,25 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::failure::Failure;
 use super::guard::Guard;
+use super::health::Health;
 use super::keyring::LostKeys;
 use super::options::PostgresOptions;
+use crate::leaves::{Code, Leaves};
 use lane::Lane;
 
 /// Handle to the lanes, for parts of the store that commit.
 #[derive(Clone)]
 pub(super) struct Lanes {
     queue: mpsc::Sender<Job>,
+    leaves: Leaves,
+}
+
+/// Parts that the lanes share with the rest of the store.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) guard: Guard,
+    pub(super) leaves: Leaves,
+    pub(super) health: Health,
 }
 
 /// One call's commit, queued or running.
@@ -56,9 +67,19 @@ struct Job {
     is_of_user: bool,
     /// The record in the place of the entry's if the commit is fenced.
     if_fenced: Option<FencedRecord>,
+    /// Key of the records' codes.
+    leaves: Leaves,
     /// Number of retries because a row vanished between two statements.
     tries: u32,
     answer: oneshot::Sender<Result<CommitAnswer, Failure>>,
+}
+
+impl Job {
+    /// Returns the code of its record.
+    fn code(&self) -> Code {
+        let entry = &self.entry;
+        self.leaves.code_of_leaf(entry.id.as_str(), &entry.leaf)
+    }
 }
 
 impl Lanes {
@@ -66,17 +87,18 @@ impl Lanes {
         pool: &Pool,
         options: &PostgresOptions,
         lost_keys: &LostKeys,
-        guard: &Guard,
+        shared: Shared,
     ) -> Self {
         let (queue, jobs) = mpsc::channel(options.queue_max);
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..options.lanes {
             let jobs = Arc::clone(&jobs);
-            let guarded = (pool.clone(), guard.clone());
-            let lane = Lane::new(guarded, jobs, options.clone(), lost_keys.clone());
+            let shared = (pool.clone(), shared.clone());
+            let lane = Lane::new(shared, jobs, options.clone(), lost_keys.clone());
             tokio::spawn(lane.run());
         }
-        Self { queue }
+        let leaves = shared.leaves;
+        Self { queue, leaves }
     }
 
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitAnswer, Failure> {
@@ -93,6 +115,7 @@ impl Lanes {
             spend: commit.spend,
             entry,
             if_fenced,
+            leaves: self.leaves.clone(),
             tries: 0,
             answer,
         };
@@ -114,6 +137,7 @@ impl Lanes {
             spend: None,
             entry,
             if_fenced: None,
+            leaves: self.leaves.clone(),
             is_of_user: false,
             tries: 0,
             answer,

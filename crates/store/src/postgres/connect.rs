@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Client, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime,
+};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::failure::{Failure, OpenError};
@@ -20,6 +22,9 @@ mod ssl_mode;
 /// The server ends a transaction that was idle for this long: its owner is gone.
 const ABANDONED: Duration = Duration::from_secs(15);
 
+/// Timeout for connecting to one of several servers.
+const HOST_LIMIT: Duration = Duration::from_secs(1);
+
 /// Creates the pool; its connections have the store's timeouts set, and lead to a server that may be written to.
 pub(super) fn pool(options: &PostgresOptions, guard: &Guard) -> Result<Pool, OpenError> {
     let needed = options.lanes + 2;
@@ -28,6 +33,7 @@ pub(super) fn pool(options: &PostgresOptions, guard: &Guard) -> Result<Pool, Ope
         return Err(OpenError::Connections { found, needed });
     }
     let config = config(options)?;
+    let hosts = u32::try_from(config.get_hosts().len() + 1).unwrap_or(u32::MAX);
     let manager_config = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
@@ -59,13 +65,31 @@ pub(super) fn pool(options: &PostgresOptions, guard: &Guard) -> Result<Pool, Ope
     let pool = Pool::builder(manager)
         .max_size(options.connections_max)
         .wait_timeout(Some(options.acquire_timeout))
-        .create_timeout(Some(options.connect_timeout))
+        .create_timeout(Some(options.connect_timeout.max(HOST_LIMIT * hosts)))
         .recycle_timeout(Some(options.connect_timeout))
         .runtime(Runtime::Tokio1)
         .post_create(set_limits)
         .pre_recycle(is_fit)
         .build();
     Ok(pool.expect("it has a runtime for its timeouts"))
+}
+
+/// True if two connections use one session of the server. An idle connection has its own, unless a pooler has lent it to
+/// the other one.
+pub(super) async fn share_session(one: &Client, other: &Client) -> Result<bool, Failure> {
+    const SESSION: &str = "SELECT pg_backend_pid()";
+    let session = async |client: &Client, sql: &str| {
+        let messages = client.simple_query(sql).await?;
+        let row = messages.into_iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        Ok::<_, Failure>(row)
+    };
+    let idle = session(one, SESSION).await?;
+    let busy = session(other, &format!("BEGIN; {SESSION}")).await?;
+    other.batch_execute("ROLLBACK").await?;
+    Ok(idle == busy)
 }
 
 /// Waits for a future. Returns [`Failure::Silent`] if it takes longer than the limit.
@@ -112,8 +136,11 @@ fn config(options: &PostgresOptions) -> Result<Config, OpenError> {
     // Of several servers, only the one that takes writes is the store.
     if config.get_hosts().len() > 1 {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        // One that is gone must not use up the time of the others.
+        config.connect_timeout(options.connect_timeout.min(HOST_LIMIT));
+    } else {
+        config.connect_timeout(options.connect_timeout);
     }
-    config.connect_timeout(options.connect_timeout);
     // Detects a server that has silently gone away while its answer is awaited.
     config.tcp_user_timeout(options.statement_timeout * 2);
     config.keepalives_idle(Duration::from_secs(30));
@@ -216,6 +243,20 @@ mod tests {
         ] {
             assert_eq!(mode(url), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn a_server_that_is_gone_leaves_time_for_the_others() {
+        let limit = |url: &str| {
+            let config = config(&PostgresOptions::new(url)).unwrap();
+            config.get_connect_timeout().copied()
+        };
+        let (one, many) = (
+            "postgres://a@127.0.0.1/b",
+            "postgres://a@127.0.0.1,127.0.0.2/b",
+        );
+        assert_eq!(limit(one), Some(Duration::from_secs(5)));
+        assert_eq!(limit(many), Some(HOST_LIMIT));
     }
 
     #[test]

@@ -263,6 +263,7 @@ fn record(columns: &Columns) -> Result<Row, Failure> {
         index: columns.get::<_, Option<i64>>("idx").map(unsigned),
         fenced: columns.get("fenced"),
         leaf: columns.get("leaf"),
+        code_of_leaf: columns.get("code_of_leaf"),
         payload: columns.get("body"),
         payload_until: columns.get("until"),
     })))

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use countersign::ledger::{Error, NotOurs};
@@ -62,6 +63,21 @@ pub enum OpenError {
     Encoding {
         /// Its encoding.
         found: String,
+    },
+    /// Connections share sessions of the server, usually because the URL leads to a pooler such as `PgBouncer` in
+    /// transaction mode.
+    #[error(
+        "the address leads to a pooler that lends one session to many connections (transaction pooling): settings that keep commits durable would not stay; use its session mode, or the server's own address"
+    )]
+    Pooled,
+    /// The file with the server's identity cannot be read, usually because a permission is missing.
+    #[error("{} cannot be read", path.display())]
+    Identity {
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause.
+        #[source]
+        source: io::Error,
     },
     /// The schema is not one that this program may work on, usually because a newer program has used the
     /// database.
@@ -173,6 +189,20 @@ impl Failure {
             | Self::Unfit(_)
             | Self::Overdue { .. } => false,
             Self::Shared(failure) => failure.may_be_of_one(),
+        }
+    }
+
+    /// True if the server or the way to it is the cause, not what a call wrote or whom it met.
+    pub(super) fn is_of_server(&self) -> bool {
+        match self {
+            Self::Database(_) => match self.meaning() {
+                Meaning::Lost => true,
+                Meaning::Again | Meaning::Locked => false,
+                Meaning::Refused => !self.is_final(),
+            },
+            Self::Pool(_) | Self::Silent { .. } | Self::Unfit(_) | Self::Overdue { .. } => true,
+            Self::Contended { .. } | Self::Closed | Self::Damaged { .. } => false,
+            Self::Shared(failure) => failure.is_of_server(),
         }
     }
 

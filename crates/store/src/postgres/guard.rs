@@ -3,12 +3,18 @@
 //! Settings can change while the server runs, and a connection that is made again may lead to another server: an old
 //! primary that was overtaken, or a copy. So every new connection is looked at, and the open ones from time to time.
 
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::failure::Failure;
+use super::failure::{Failure, OpenError};
+use super::options::PostgresOptions;
+use super::unsigned;
 
 /// Guard of one store. Clones share it.
 #[derive(Debug, Clone)]
@@ -20,6 +26,10 @@ struct Inner {
     server: Mutex<Option<Server>>,
     unfit: Mutex<Option<Unfit>>,
     accepts_lossy_server: bool,
+    /// File that keeps the server beyond this process.
+    file: Option<PathBuf>,
+    /// Number of standbys that are not waited for, at the last look.
+    standbys: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,13 +79,45 @@ const IDENTITY: &str = "SELECT s.system_identifier::bigint, CASE WHEN pg_is_in_r
        ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint END \
      FROM pg_control_system() s";
 
+/// Standbys that follow without being waited for. None are seen if the role may not see them.
+const ASYNCHRONOUS: &str = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'";
+
 impl Guard {
-    pub(super) fn new(accepts_lossy_server: bool) -> Self {
-        Self(Arc::new(Inner {
-            server: Mutex::default(),
+    /// The guard of a store with these options. It begins with the server that the last run has seen.
+    pub(super) fn of(options: &PostgresOptions) -> Result<Self, OpenError> {
+        let file = options.identity_file.clone();
+        let server = match &file {
+            Some(path) => Server::read(path).map_err(|source| OpenError::Identity {
+                path: path.clone(),
+                source,
+            })?,
+            None => None,
+        };
+        Ok(Self(Arc::new(Inner {
+            server: Mutex::new(server),
             unfit: Mutex::default(),
-            accepts_lossy_server,
-        }))
+            accepts_lossy_server: options.accepts_lossy_server,
+            file,
+            standbys: AtomicU64::new(0),
+        })))
+    }
+
+    /// Looks for standbys that follow without being waited for, and warns when there are some for the first time.
+    pub(super) async fn look_for_standbys(&self, client: &Client) {
+        let counted = client.query_one(ASYNCHRONOUS, &[]).await;
+        let standbys = counted.map_or(0, |row| unsigned(row.get(0)));
+        let before = self.0.standbys.swap(standbys, Ordering::Relaxed);
+        if standbys > 0 && before == 0 {
+            tracing::warn!(
+                standbys,
+                "standbys follow asynchronously: a failover to one may lose answered calls; name them in synchronous_standby_names"
+            );
+        }
+    }
+
+    /// Number of standbys that are not waited for, at the last look.
+    pub(super) fn asynchronous_standbys(&self) -> u64 {
+        self.0.standbys.load(Ordering::Relaxed)
     }
 
     /// True if the last look found a reason not to write. Connections are then made anew, and looked at.
@@ -127,6 +169,7 @@ impl Guard {
         let mut known = self.0.server.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(before) = *known else {
             *known = Some(found);
+            self.keep(found);
             return Ok(());
         };
         if found.system != before.system {
@@ -140,11 +183,53 @@ impl Guard {
         {
             return Err(Unfit::Overtaken { found, known });
         }
-        *known = Some(Server {
+        let latest = Server {
             timeline: found.timeline.max(before.timeline),
             ..found
-        });
+        };
+        if latest != before {
+            *known = Some(latest);
+            self.keep(latest);
+        }
         Ok(())
+    }
+
+    /// Writes the server to the file. A disk that is full must not keep a server from reading.
+    fn keep(&self, server: Server) {
+        let Some(path) = &self.0.file else { return };
+        if let Err(error) = server.write(path) {
+            let path = path.display();
+            tracing::warn!(%error, %path, "the identity of the database server could not be kept");
+        }
+    }
+}
+
+impl Server {
+    /// Reads the server of an earlier run; `None` if there was none.
+    fn read(path: &Path) -> io::Result<Option<Self>> {
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read?,
+        };
+        let mut words = text.split_whitespace();
+        let system = words.next().and_then(|word| word.parse().ok());
+        let timeline = words.next().and_then(|word| word.parse().ok());
+        let server = system.map(|system| Self { system, timeline });
+        server
+            .map(Some)
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Replaces the file, durably.
+    fn write(self, path: &Path) -> io::Result<()> {
+        let new = path.with_extension("new");
+        let mut file = fs::File::create(&new)?;
+        let timeline = self
+            .timeline
+            .map_or_else(|| "-".to_owned(), |it| it.to_string());
+        writeln!(file, "{} {timeline}", self.system)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
     }
 }
 
@@ -165,7 +250,7 @@ mod tests {
     #[test]
     fn another_server_and_an_overtaken_one_are_refused() {
         let server = |system, timeline| Server { system, timeline };
-        let guard = Guard::new(false);
+        let guard = Guard::of(&PostgresOptions::new("")).unwrap();
         for (found, expected) in [
             (server(7, Some(1)), Ok(())),
             (server(7, None), Ok(())),
@@ -182,5 +267,24 @@ mod tests {
         ] {
             assert_eq!(guard.compare(found), expected, "{found:?}");
         }
+    }
+
+    /// A17: an old primary is not taken for a first server after a restart.
+    #[test]
+    fn the_server_is_known_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("postgres.server");
+        let open = || Guard::of(&PostgresOptions::new("").identity_file(&file));
+        let server = |system, timeline| Server { system, timeline };
+        assert_eq!(open().unwrap().compare(server(7, Some(3))), Ok(()));
+        let overtaken = Unfit::Overtaken { found: 2, known: 3 };
+        assert_eq!(open().unwrap().compare(server(7, Some(2))), Err(overtaken));
+        let other = Unfit::OtherServer { found: 8, known: 7 };
+        assert_eq!(open().unwrap().compare(server(8, Some(9))), Err(other));
+        assert_eq!(open().unwrap().compare(server(7, Some(4))), Ok(()));
+        let overtaken = Unfit::Overtaken { found: 3, known: 4 };
+        assert_eq!(open().unwrap().compare(server(7, Some(3))), Err(overtaken));
+        fs::write(&file, "what is this").unwrap();
+        assert!(matches!(open(), Err(OpenError::Identity { .. })));
     }
 }

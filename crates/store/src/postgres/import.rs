@@ -260,9 +260,9 @@ impl All {
 
     async fn write_records(&self, client: &Client) -> Result<(), Failure> {
         let sql = "INSERT INTO record \
-                (user_id, id, kind, at_ns, request_id, tool, code, fenced, leaf) \
+                (user_id, id, kind, at_ns, request_id, tool, code, fenced, leaf, code_of_leaf) \
              SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], \
-                $6::text[], $7::text[], $8::boolean[], $9::bytea[])";
+                $6::text[], $7::text[], $8::boolean[], $9::bytea[], $10::bytea[])";
         let records = &self.records;
         let user_ids = column(records, |record| record.row.user_id.as_str());
         let ids = column(records, |record| record.row.id.as_str());
@@ -283,6 +283,7 @@ impl All {
                 &column(records, |record| record.row.code.map(ErrorCode::as_str)),
                 &column(records, |record| record.fenced),
                 &column(records, |record| record.leaf.as_slice()),
+                &column(records, |record| record.code_of_leaf.as_deref()),
             ],
         )
         .await?;

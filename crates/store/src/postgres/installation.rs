@@ -7,6 +7,7 @@ use deadpool_postgres::Transaction;
 use super::PostgresStore;
 use super::connect::within;
 use super::failure::{Failure, OpenError};
+use super::log::codes::add_missing;
 use super::log::erase::keep;
 
 /// Object id of the table with the row. A table that was restored from a dump has another one.
@@ -82,6 +83,7 @@ impl PostgresStore {
         }
         if let Some(forgotten) = forgotten {
             transaction.execute("DELETE FROM checkpoint", &[]).await?;
+            add_missing(&transaction, &self.inner.leaves).await?;
             // The process that signed before has no part in the new log, and in a copy it does not even run.
             let free = "UPDATE log_head SET lease_until = now() - interval '1 second'";
             transaction.execute(free, &[]).await?;
@@ -90,7 +92,7 @@ impl PostgresStore {
                 transaction.execute(&delete, &[&forgotten]).await?;
             }
         }
-        keep(&transaction, entry).await?;
+        keep(&transaction, entry, &self.inner.leaves).await?;
         transaction.commit().await?;
         Ok(true)
     }

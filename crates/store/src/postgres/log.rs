@@ -1,5 +1,6 @@
 //! The log in PostgreSQL.
 
+pub(super) mod codes;
 pub(super) mod erase;
 pub(super) mod query;
 pub(super) mod sequence;
@@ -13,7 +14,9 @@ use countersign::ledger::{
 };
 use countersign::scribe::Draft;
 use countersign_contract::SnapshotId;
+use countersign_evidence::seal::LeafKey;
 use countersign_evidence::tile::TileId;
+use countersign_evidence::tree::Hash;
 use tokio_postgres::Row;
 
 use super::connect::within;
@@ -52,6 +55,19 @@ impl Log for PostgresStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Integration, Error>> {
         Box::pin(async move { Ok(self.integrate_now(sequencing, limit).await?) })
+    }
+
+    fn authenticate(&self, key: LeafKey) -> BoxFuture<'_, Result<usize, Error>> {
+        self.inner.leaves.set(key);
+        Box::pin(async move { Ok(within(self.patience() * 2, self.complete_codes()).await?) })
+    }
+
+    fn authenticated_leaves(
+        &self,
+        from: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Hash>, Error>> {
+        Box::pin(async move { Ok(self.checked_leaves(from, limit).await?) })
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Head, Error>> {

@@ -32,6 +32,7 @@ pub struct PostgresOptions {
     pub(super) doubt_limit: Duration,
     pub(super) accepts_lossy_server: bool,
     pub(super) binding: Option<Binding>,
+    pub(super) identity_file: Option<PathBuf>,
 }
 
 impl PostgresOptions {
@@ -55,6 +56,7 @@ impl PostgresOptions {
             doubt_limit: Duration::from_secs(20),
             accepts_lossy_server: false,
             binding: None,
+            identity_file: None,
         }
     }
 
@@ -125,6 +127,13 @@ impl PostgresOptions {
         self
     }
 
+    /// Keeps the identity of the server, and the latest timeline on which it was seen, in this file: after a restart too, no
+    /// other server and no overtaken one is accepted. To move to another server, delete the file.
+    pub fn identity_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.identity_file = Some(path.into());
+        self
+    }
+
     /// Accepts a server that may lose commits in a crash (`fsync` or `synchronous_commit` is off). For tests
     /// and trials: acknowledged calls may be lost.
     pub fn accept_lossy_server(mut self) -> Self {
@@ -149,6 +158,7 @@ impl fmt::Debug for PostgresOptions {
             .field("doubt_limit", &self.doubt_limit)
             .field("accepts_lossy_server", &self.accepts_lossy_server)
             .field("binding", &self.binding)
+            .field("identity_file", &self.identity_file)
             .finish_non_exhaustive()
     }
 }

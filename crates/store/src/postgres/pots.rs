@@ -131,11 +131,15 @@ impl<'d> Columns<'d> {
     }
 }
 
-/// Selects the keys of the requested pots, each in its current window; `n` counts them from 1.
+/// Selects the keys of the requested pots, each in its current window; `n` counts them from 1. The time is that of
+/// `window_time`: a clock that jumps opens no window.
 const KEYS: &str = "(SELECT t.*, CASE WHEN t.window_seconds = 0 THEN 0 \
-        ELSE floor(extract(epoch FROM now()) / t.window_seconds)::bigint * t.window_seconds END \
-        AS window_start \
-     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) \
+        ELSE floor(m.seconds / t.window_seconds)::bigint * t.window_seconds END \
+        AS window_start, floor(m.seconds)::bigint AS now_seconds \
+     FROM (SELECT extract(epoch FROM CASE WHEN at IS NULL THEN now() \
+         WHEN now() BETWEEN at - interval '300 seconds' AND at + interval '72 hours' \
+           THEN greatest(now(), at) ELSE at END) AS seconds FROM time_mark WHERE one = 1) m, \
+       unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) \
        WITH ORDINALITY AS t (user_id, name, holder, currency, window_seconds, n)) k";
 
 /// Condition that a row of `pot` matches a row of keys.
@@ -144,7 +148,7 @@ const SAME: &str = "p.user_id = k.user_id AND p.name = k.name AND p.holder = k.h
      AND p.window_start = k.window_start";
 
 const FOUND: &str = "k.n, k.window_start, coalesce(p.reserved, 0) AS reserved, \
-     coalesce(p.spent, 0) AS spent, floor(extract(epoch FROM now()))::bigint AS now_seconds";
+     coalesce(p.spent, 0) AS spent, k.now_seconds";
 
 static LOOK: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {FOUND} FROM {KEYS} LEFT JOIN pot p ON {SAME} ORDER BY k.n"));

@@ -5,13 +5,14 @@ use countersign_contract::ErrorCode;
 use jiff::{SignedDuration, Timestamp};
 
 use super::micros;
+use crate::leaves::Code;
 
 /// Inserts records; returns the ids of those that did not exist.
 pub(super) const INSERT_RECORDS: &str = "INSERT INTO record \
-        (user_id, id, kind, at_ns, request_id, tool, code, fenced, leaf) \
-     SELECT user_id, id, kind, at_ns, request_id, tool, code, false, leaf \
+        (user_id, id, kind, at_ns, request_id, tool, code, fenced, leaf, code_of_leaf) \
+     SELECT user_id, id, kind, at_ns, request_id, tool, code, false, leaf, code_of_leaf \
      FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
-                 $8::bytea[]) AS t (user_id, id, kind, at_ns, request_id, tool, code, leaf) \
+                 $8::bytea[], $9::bytea[]) AS t (user_id, id, kind, at_ns, request_id, tool, code, leaf, code_of_leaf) \
      ON CONFLICT (user_id, id) DO NOTHING RETURNING id";
 
 /// Inserts the payloads of records that did not exist before. Their time counts from the latest of the record's
@@ -38,12 +39,13 @@ pub(super) struct Records<'e> {
     pub(super) tools: Vec<Option<&'e str>>,
     pub(super) codes: Vec<Option<&'e str>>,
     pub(super) leaves: Vec<&'e [u8]>,
+    pub(super) codes_of_leaves: Vec<Option<Vec<u8>>>,
 }
 
-impl<'e> FromIterator<&'e Entry> for Records<'e> {
-    fn from_iter<I: IntoIterator<Item = &'e Entry>>(entries: I) -> Self {
+impl<'e> FromIterator<(&'e Entry, Code)> for Records<'e> {
+    fn from_iter<I: IntoIterator<Item = (&'e Entry, Code)>>(entries: I) -> Self {
         let mut records = Self::default();
-        for entry in entries {
+        for (entry, code) in entries {
             records.user_ids.push(&entry.user_id);
             records.ids.push(entry.id.as_str());
             records.kinds.push(entry.kind.as_str());
@@ -53,6 +55,7 @@ impl<'e> FromIterator<&'e Entry> for Records<'e> {
             records.tools.push(entry.tool.as_deref());
             records.codes.push(entry.code.map(ErrorCode::as_str));
             records.leaves.push(&entry.leaf);
+            records.codes_of_leaves.push(code.map(Vec::from));
         }
         records
     }

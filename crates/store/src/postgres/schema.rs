@@ -72,6 +72,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "notice",
         sql: include_str!("../../migrations/postgres/0011_notice.sql"),
     },
+    Migration {
+        number: 12,
+        name: "leaf_code",
+        sql: include_str!("../../migrations/postgres/0012_leaf_code.sql"),
+    },
 ];
 
 /// Refuses a server that cannot keep the store's promises.
@@ -106,21 +111,6 @@ pub(super) async fn check(client: &Client, options: &PostgresOptions) -> Result<
         }
     }
     Ok(())
-}
-
-/// Says that a failover may lose what was answered: commits wait for no standby. Nothing is said if the role may not see
-/// the standbys.
-pub(super) async fn warn_of_standbys(client: &Client) {
-    const ASYNCHRONOUS: &str =
-        "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'";
-    let counted = client.query_one(ASYNCHRONOUS, &[]).await;
-    let standbys: i64 = counted.map_or(0, |row| row.get(0));
-    if standbys > 0 {
-        tracing::warn!(
-            standbys,
-            "standbys follow asynchronously: a failover to one may lose answered calls; name them in synchronous_standby_names"
-        );
-    }
 }
 
 /// Migrates the tables and binds them to their keys, in one transaction. Processes that start at the same time

@@ -1,7 +1,9 @@
 //! The time that is believed, and the removal of what is past its time. The clock is the server's.
 
 use countersign::BoxFuture;
-use countersign::ledger::{Disposal, Disposed, Error, Forgotten, Passage, Timekeeping, Told};
+use countersign::ledger::{
+    Disposal, Disposed, Error, Forgotten, Names, Passage, Removed, Timekeeping, Told,
+};
 use deadpool_postgres::Transaction;
 use jiff::Timestamp;
 
@@ -26,11 +28,7 @@ impl Timekeeping for PostgresStore {
         Box::pin(async move { Ok(within(self.patience() * 2, self.trust(&told)).await?) })
     }
 
-    fn dispose(
-        &self,
-        limit: usize,
-        told: Told<Disposed>,
-    ) -> BoxFuture<'_, Result<Disposal, Error>> {
+    fn dispose(&self, limit: usize, told: Told<Removed>) -> BoxFuture<'_, Result<Disposal, Error>> {
         Box::pin(
             async move { Ok(within(self.patience() * 2, self.dispose_now(limit, &told)).await?) },
         )
@@ -39,7 +37,7 @@ impl Timekeeping for PostgresStore {
     fn forget_keys<'a>(
         &'a self,
         which: &'a Forgotten,
-        told: Told<usize>,
+        told: Told<Names>,
     ) -> BoxFuture<'a, Result<usize, Error>> {
         Box::pin(async move { Ok(within(self.patience() * 2, self.forget(which, &told)).await?) })
     }
@@ -50,6 +48,7 @@ impl PostgresStore {
         let mut client = self.client().await?;
         // This is asked every few seconds, so a setting that was changed is noticed soon.
         self.inner.guard.check(&client).await?;
+        self.inner.guard.look_for_standbys(&client).await;
         let transaction = client.transaction().await?;
         let Marked {
             passage,
@@ -58,7 +57,7 @@ impl PostgresStore {
         } = locked(&transaction).await?;
         let has_jumped = passage.jump().is_some();
         if has_jumped != is_told {
-            keep(&transaction, &told(&passage)).await?;
+            keep(&transaction, &told(&passage), &self.inner.leaves).await?;
         }
         if is_new || has_jumped != is_told || passage.moves_mark() {
             let moved = if has_jumped {
@@ -79,13 +78,13 @@ impl PostgresStore {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
         let passage = locked(&transaction).await?.passage;
-        keep(&transaction, &told(&passage)).await?;
+        keep(&transaction, &told(&passage), &self.inner.leaves).await?;
         set_mark(&transaction, passage.clock, false).await?;
         transaction.commit().await?;
         Ok(passage)
     }
 
-    async fn dispose_now(&self, limit: usize, told: &Told<Disposed>) -> Result<Disposal, Failure> {
+    async fn dispose_now(&self, limit: usize, told: &Told<Removed>) -> Result<Disposal, Failure> {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
         let passage = locked(&transaction).await?.passage;
@@ -94,29 +93,34 @@ impl PostgresStore {
             return Ok(Disposal::Stopped(passage));
         }
         let limit = rows(limit);
+        let payloads = prune(&transaction, limit).await?;
         let disposed = Disposed {
-            payloads: prune(&transaction, limit).await?,
+            payloads: payloads.len(),
             replies: claims::drop_replies(&transaction, limit).await?,
             pots: pots::drop_old(&transaction, limit).await?,
         };
         if disposed.is_empty() {
             transaction.rollback().await?;
         } else {
-            keep(&transaction, &told(&disposed)).await?;
+            let removed = Removed {
+                counts: disposed,
+                payloads,
+            };
+            keep(&transaction, &told(&removed), &self.inner.leaves).await?;
             transaction.commit().await?;
         }
         Ok(Disposal::Done(disposed))
     }
 
-    async fn forget(&self, which: &Forgotten, told: &Told<usize>) -> Result<usize, Failure> {
+    async fn forget(&self, which: &Forgotten, told: &Told<Names>) -> Result<usize, Failure> {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
         let forgotten = claims::forget(&transaction, which).await?;
-        if forgotten > 0 {
-            keep(&transaction, &told(&forgotten)).await?;
+        if !forgotten.is_empty() {
+            keep(&transaction, &told(&forgotten), &self.inner.leaves).await?;
         }
         transaction.commit().await?;
-        Ok(forgotten)
+        Ok(forgotten.len())
     }
 }
 

@@ -23,11 +23,11 @@ impl Vitals for PostgresStore {
                 .first()
                 .ok_or_else(|| Failure::damaged("the state of the database"))?;
             let newest: Option<i64> = row.get("newest");
-            let is_working = self.inner.appender.check().is_ok();
+            let is_working = self.inner.appender.check().is_ok() && self.takes_writes().await;
             Ok(StoreVitals {
                 kind: StoreKind::Postgres,
                 is_writable: row.get("is_writable") && !self.inner.guard.is_broken() && is_working,
-                write_errors: self.inner.appender.errors(),
+                write_errors: self.inner.appender.errors() + self.inner.health.errors(),
                 // The disk belongs to the server and cannot be measured here.
                 free_bytes: None,
                 needed_bytes: None,
@@ -48,5 +48,20 @@ impl Vitals for PostgresStore {
             let found = self.read(SIZE, &[]).await?;
             Ok(found.first().map(|row| unsigned(row.get("bytes"))))
         })
+    }
+}
+
+impl PostgresStore {
+    /// True if commits work. After a failure a write is tried, because no caller may be writing.
+    async fn takes_writes(&self) -> bool {
+        const PROBE: &str = "UPDATE time_mark SET at = at WHERE one = 1";
+        if !self.inner.health.is_failing() {
+            return true;
+        }
+        let works = self.run(PROBE, &[]).await.is_ok();
+        if works {
+            self.inner.health.works();
+        }
+        works
     }
 }

@@ -7,7 +7,7 @@ pub(super) mod row;
 use countersign::BoxFuture;
 use countersign::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Forgotten, Held, KeyDigest, Scope, Swept,
+    CommitAnswer, Error, Forgotten, Held, KeyDigest, Names, Scope, Swept,
 };
 use countersign_contract::ToolName;
 use rusqlite::{Connection, Rows, params};
@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::keyring::is_lost;
 use super::pots;
 use super::time::{later, micros};
-use super::values::bounded;
+use super::values::{bounded, bytes32};
 use super::writer::{Done, Session};
 use row::{SELECT, SELECT_ONE, Stored, recovery_numbers};
 
@@ -299,20 +299,26 @@ pub(super) fn drop_replies(
 }
 
 /// Removes the tombstones that an operator wants to be forgotten.
-pub(super) fn forget(connection: &Connection, which: &Forgotten) -> Result<usize, Failure> {
-    let forgotten = connection.execute(
+pub(super) fn forget(connection: &Connection, which: &Forgotten) -> Result<Names, Failure> {
+    let mut statement = connection.prepare(
         "DELETE FROM claim WHERE rowid IN (
              SELECT rowid FROM claim WHERE state = 5 AND claimed_at < ?1
                  AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR tool = ?3)
                  AND (?4 IS NULL OR key = ?4)
-             ORDER BY claimed_at LIMIT ?5)",
-        params![
-            micros(which.claimed_before),
-            which.user_id,
-            which.tool.as_ref().map(ToolName::as_str),
-            which.key.map(|key| key.0),
-            bounded(which.limit),
-        ],
+             ORDER BY claimed_at LIMIT ?5)
+         RETURNING tool, key",
     )?;
+    let mut rows = statement.query(params![
+        micros(which.claimed_before),
+        which.user_id,
+        which.tool.as_ref().map(ToolName::as_str),
+        which.key.map(|key| key.0),
+        bounded(which.limit),
+    ])?;
+    let mut forgotten = Names::default();
+    while let Some(row) = rows.next()? {
+        let tool: String = row.get(0)?;
+        forgotten.add_key(&tool, &KeyDigest(bytes32(row, 1)?));
+    }
     Ok(forgotten)
 }

@@ -187,7 +187,7 @@ fn shapes(connection: &Connection, out: &mut Out) -> Result<(), Ended> {
 
 fn records(connection: &Connection, size: u64, out: &mut Out) -> Result<(), Ended> {
     let mut statement = connection.prepare(
-        "SELECT id, user_id, kind, at, request_id, tool, code, record.idx, fenced, leaf, bytes, until
+        "SELECT id, user_id, kind, at, request_id, tool, code, record.idx, fenced, leaf, bytes, until, code_of_leaf
          FROM record LEFT JOIN payload USING (idx) ORDER BY record.idx",
     )?;
     let mut rows = statement.query([])?;
@@ -199,6 +199,7 @@ fn records(connection: &Connection, size: u64, out: &mut Out) -> Result<(), Ende
             index: (place < size).then_some(place),
             fenced: row.get(8)?,
             leaf: row.get(9)?,
+            code_of_leaf: row.get(12)?,
             payload: row.get(10)?,
             payload_until: until.map(timestamp),
         })))?;

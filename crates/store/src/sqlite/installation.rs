@@ -7,6 +7,7 @@ use countersign::ledger::{Binding, Entry, Error, Installation, Installations, Tr
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
 use super::SqliteStore;
+use super::log::codes::add_missing;
 use super::log::entry::{Sealed, keep};
 use super::open::OpenError;
 use super::writer::Done;
@@ -60,6 +61,7 @@ impl Installations for SqliteStore {
                 }
                 write(connection, &to)?;
                 connection.execute("DELETE FROM checkpoint", [])?;
+                add_missing(connection, session.leaves)?;
                 for table in ["document", "document_entry"] {
                     for name in &forgotten {
                         let delete = format!("DELETE FROM {table} WHERE collection = ?1");

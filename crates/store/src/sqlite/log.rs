@@ -1,6 +1,7 @@
 //! The log. A record gets its place in the tree with its commit, because there is one writer; the tree
 //! itself grows later, in batches.
 
+pub(super) mod codes;
 pub(super) mod entry;
 mod erase;
 mod integrate;
@@ -9,11 +10,13 @@ pub(super) mod records;
 use countersign::BoxFuture;
 use countersign::ledger::{
     DocumentKey, Durability, Entry, Erased, Error, FoundLeaf, Head, Hold, Integration, Leaf, Log,
-    LogQuery, LogRow, Sequencing, StoredRecord,
+    LogQuery, LogRow, Names, Sequencing, StoredRecord,
 };
 use countersign::scribe::Draft;
 use countersign_contract::SnapshotId;
+use countersign_evidence::seal::LeafKey;
 use countersign_evidence::tile::TileId;
+use countersign_evidence::tree::Hash;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::SqliteStore;
@@ -69,6 +72,29 @@ impl Log for SqliteStore {
                 .run(move |session| integrate::integrate(session, limit).map(Done::Kept));
             Ok(integrated.await?)
         })
+    }
+
+    fn authenticate(&self, key: LeafKey) -> BoxFuture<'_, Result<usize, Error>> {
+        self.leaves.set(key);
+        Box::pin(async move {
+            let read = self.readers.point(codes::are_complete)?;
+            if read {
+                return Ok(0);
+            }
+            let completed = self.writer.run(move |session| {
+                codes::complete(session.connection, session.leaves).map(Done::Kept)
+            });
+            Ok(completed.await?)
+        })
+    }
+
+    fn authenticated_leaves(
+        &self,
+        from: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Hash>, Error>> {
+        let leaves = self.leaves.clone();
+        self.list(move |connection| codes::checked(connection, &leaves, from, limit))
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Head, Error>> {
@@ -252,18 +278,18 @@ fn checkpoints(
 }
 
 /// Drops payloads past their retention that are not under a hold; the tree is not touched.
-pub(super) fn prune(connection: &Connection, now: i64, limit: usize) -> Result<usize, Failure> {
+pub(super) fn prune(connection: &Connection, now: i64, limit: usize) -> Result<Names, Failure> {
     let mut due = Vec::new();
     for sql in [
         concat!(
-            "SELECT due.until, record.idx FROM payload_due AS due CROSS JOIN record USING (idx)
+            "SELECT due.until, record.idx, record.id FROM payload_due AS due CROSS JOIN record USING (idx)
              WHERE due.until <= ?1 AND ",
             not_held!(),
             " ORDER BY due.until LIMIT ?2"
         ),
         // Records that are not in the tree yet are not in that table either.
         concat!(
-            "SELECT payload.until, record.idx FROM payload CROSS JOIN record USING (idx)
+            "SELECT payload.until, record.idx, record.id FROM payload CROSS JOIN record USING (idx)
              WHERE payload.idx >= (SELECT size FROM head) AND payload.until <= ?1 AND ",
             not_held!(),
             " ORDER BY record.idx LIMIT ?2"
@@ -271,8 +297,10 @@ pub(super) fn prune(connection: &Connection, now: i64, limit: usize) -> Result<u
     ] {
         let left = bounded(limit.saturating_sub(due.len()));
         let mut statement = connection.prepare_cached(sql)?;
-        let rows =
-            statement.query_map([now, left], |row| Ok([row.get::<_, i64>(0)?, row.get(1)?]))?;
+        let rows = statement.query_map([now, left], |row| {
+            let place: [i64; 2] = [row.get(0)?, row.get(1)?];
+            Ok((place, row.get::<_, String>(2)?))
+        })?;
         for row in rows {
             due.push(row?);
         }
@@ -280,9 +308,11 @@ pub(super) fn prune(connection: &Connection, now: i64, limit: usize) -> Result<u
     let mut payload = connection.prepare_cached("DELETE FROM payload WHERE idx = ?1")?;
     let mut entry =
         connection.prepare_cached("DELETE FROM payload_due WHERE until = ?1 AND idx = ?2")?;
-    let mut pruned = 0;
-    for [until, place] in due {
-        pruned += payload.execute([place])?;
+    let mut pruned = Names::default();
+    for ([until, place], id) in due {
+        if payload.execute([place])? > 0 {
+            pruned.add_record(&id);
+        }
         entry.execute([until, place])?;
     }
     Ok(pruned)

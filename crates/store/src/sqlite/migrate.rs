@@ -59,6 +59,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "chosen",
         sql: include_str!("../../migrations/sqlite/0010_chosen.sql"),
     },
+    Migration {
+        number: 11,
+        name: "leaf_code",
+        sql: include_str!("../../migrations/sqlite/0011_leaf_code.sql"),
+    },
 ];
 
 /// Applies the missing migrations and binds the file to its keys, in one transaction: a file of another

@@ -4,13 +4,15 @@ use countersign::BoxFuture;
 use countersign::ledger::{
     Claim, ClaimRequest, Draw, Error, KeyDigest, Lapse, Overdrawn, POT_KEPT, PotKey, PotRow, Pots,
     ReservationId, Reserve, ReserveAnswer, Scope, SpendEnd, longer, overdrawn, window_start,
+    window_time,
 };
 use countersign_contract::ToolName;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::SqliteStore;
 use super::failure::Failure;
-use super::time::{later, timestamp};
+use super::time::{later, micros, timestamp};
+use super::timekeeping::latest_believed;
 use super::values::{bounded, bytes32, parsed, parsed_option, signed, unsigned};
 use super::writer::{Done, Session};
 use crate::transfer::StoredReservation;
@@ -32,9 +34,10 @@ impl Pots for SqliteStore {
     fn check<'a>(&'a self, draws: &'a [Draw]) -> BoxFuture<'a, Result<ReserveAnswer, Error>> {
         Box::pin(async move {
             let now = self.time.now();
-            let over = self
-                .readers
-                .point(|connection| over(connection, draws, now));
+            let over = self.readers.point(|connection| {
+                let believed = latest_believed(connection)?;
+                over(connection, draws, windows_at(believed, now))
+            });
             Ok(over?.map_or(ReserveAnswer::Reserved, ReserveAnswer::Over))
         })
     }
@@ -264,14 +267,15 @@ fn reserve(
     claim: Option<(&Scope, u32)>,
 ) -> Result<Option<Overdrawn>, Failure> {
     let (connection, now) = (session.connection, session.now);
+    let window_now = windows_at(session.believed, now);
     if is_reserved(connection, &request.id)? {
         return Ok(None);
     }
-    if let Some(over) = over(connection, &request.draws, now)? {
+    if let Some(over) = over(connection, &request.draws, window_now)? {
         return Ok(Some(over));
     }
     for (n, draw) in request.draws.iter().enumerate() {
-        let start = window_start(seconds(now), draw.pot.window_seconds);
+        let start = window_start(seconds(window_now), draw.pot.window_seconds);
         let PotKey {
             user_id,
             name,
@@ -401,6 +405,12 @@ fn reservation_id(row: &Row<'_>) -> Result<ReservationId, Failure> {
 }
 
 /// Converts the store's time to whole seconds.
+/// Returns the time by which windows open, from the latest time that was believed and the clock.
+fn windows_at(believed: i64, now: i64) -> i64 {
+    let mark = (believed != i64::MIN).then(|| timestamp(believed));
+    micros(window_time(mark, timestamp(now)))
+}
+
 fn seconds(now: i64) -> i64 {
     now.div_euclid(1_000_000)
 }

@@ -1,7 +1,9 @@
 //! The time that is believed, and the removal of what is past its time.
 
 use countersign::BoxFuture;
-use countersign::ledger::{Disposal, Disposed, Error, Forgotten, Passage, Timekeeping, Told};
+use countersign::ledger::{
+    Disposal, Disposed, Error, Forgotten, Names, Passage, Removed, Timekeeping, Told,
+};
 use rusqlite::{Connection, params};
 
 use super::SqliteStore;
@@ -55,11 +57,7 @@ impl Timekeeping for SqliteStore {
         })
     }
 
-    fn dispose(
-        &self,
-        limit: usize,
-        told: Told<Disposed>,
-    ) -> BoxFuture<'_, Result<Disposal, Error>> {
+    fn dispose(&self, limit: usize, told: Told<Removed>) -> BoxFuture<'_, Result<Disposal, Error>> {
         let time = self.time.clone();
         Box::pin(async move {
             let disposed = self.writer.run(move |session| {
@@ -69,11 +67,11 @@ impl Timekeeping for SqliteStore {
                 }
                 // The earlier of the two: neither may remove anything alone.
                 let now = session.now.min(micros(passage.clock));
-                let disposed = dispose(session, now, limit)?;
-                if !disposed.is_empty() {
-                    keep(session, &Sealed::from(told(&disposed)))?;
+                let removed = dispose(session, now, limit)?;
+                if !removed.counts.is_empty() {
+                    keep(session, &Sealed::from(told(&removed)))?;
                 }
-                Ok(Done::Kept(Disposal::Done(disposed)))
+                Ok(Done::Kept(Disposal::Done(removed.counts)))
             });
             Ok(disposed.await?)
         })
@@ -82,29 +80,31 @@ impl Timekeeping for SqliteStore {
     fn forget_keys<'a>(
         &'a self,
         which: &'a Forgotten,
-        told: Told<usize>,
+        told: Told<Names>,
     ) -> BoxFuture<'a, Result<usize, Error>> {
         let which = which.clone();
         Box::pin(async move {
             let forgotten = self.writer.run(move |session| {
                 let forgotten = claims::forget(session.connection, &which)?;
-                if forgotten > 0 {
+                if !forgotten.is_empty() {
                     keep(session, &Sealed::from(told(&forgotten)))?;
                 }
-                Ok(Done::Kept(forgotten))
+                Ok(Done::Kept(forgotten.len()))
             });
             Ok(forgotten.await?)
         })
     }
 }
 
-fn dispose(session: &Session<'_>, now: i64, limit: usize) -> Result<Disposed, Failure> {
+fn dispose(session: &Session<'_>, now: i64, limit: usize) -> Result<Removed, Failure> {
     let connection = session.connection;
-    Ok(Disposed {
-        payloads: prune(connection, now, limit)?,
+    let payloads = prune(connection, now, limit)?;
+    let counts = Disposed {
+        payloads: payloads.len(),
         replies: claims::drop_replies(connection, now, bounded(limit))?,
         pots: pots::drop_old(connection, now, bounded(limit))?,
-    })
+    };
+    Ok(Removed { counts, payloads })
 }
 
 /// The mark beside the clock.

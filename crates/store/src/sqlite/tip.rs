@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 
 use countersign_evidence::tile::{TileId, TileMap, TileWriter};
 use countersign_evidence::tree::{Hash, ProofError, leaf_hash};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::failure::Failure;
 use super::log::entry::{Terms, terms};
 use super::values::{bytes32, unsigned};
+use crate::leaves::Leaves;
 
 pub(super) struct Tip {
     /// Place of the next record.
@@ -110,6 +111,7 @@ impl Tip {
     pub(super) fn after_tree(
         &self,
         connection: &Connection,
+        leaves: &Leaves,
         limit: usize,
     ) -> Result<Vec<Waiting>, Failure> {
         let size = self.tree.frontier().size();
@@ -128,7 +130,7 @@ impl Tip {
                     .copied()
                     .collect())
             }
-            None => read_waiting(connection, size, left),
+            None => read_waiting(connection, leaves, size, left),
         }
     }
 
@@ -168,9 +170,16 @@ fn check_places(connection: &Connection, size: u64, next: u64) -> Result<(), Fai
     Err(Failure::Damaged { what })
 }
 
-fn read_waiting(connection: &Connection, from: u64, limit: usize) -> Result<Vec<Waiting>, Failure> {
+/// Reads records that another connection may have written, so their codes are checked.
+fn read_waiting(
+    connection: &Connection,
+    leaves: &Leaves,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<Waiting>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT leaf, at, user_id, request_id FROM record WHERE idx >= ?1 ORDER BY idx LIMIT ?2",
+        "SELECT leaf, at, user_id, request_id, id, code_of_leaf FROM record
+         WHERE idx >= ?1 ORDER BY idx LIMIT ?2",
     )?;
     let mut rows = statement.query([super::values::signed(from), super::values::bounded(limit)])?;
     let mut waiting = Vec::new();
@@ -181,13 +190,29 @@ fn read_waiting(connection: &Connection, from: u64, limit: usize) -> Result<Vec<
                 .map_err(rusqlite::Error::from)
         };
         let user_id = text(2)?.unwrap_or_default();
+        let hash = leaf_hash(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?);
+        check_code(leaves, row, 4, &hash)?;
         waiting.push(Waiting {
-            hash: leaf_hash(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?),
+            hash,
             at: row.get(1)?,
             terms: terms(user_id, text(3)?),
         });
     }
     Ok(waiting)
+}
+
+/// Checks the code of a record, which stands in the column after its id.
+pub(super) fn check_code(
+    leaves: &Leaves,
+    row: &Row<'_>,
+    id: usize,
+    hash: &Hash,
+) -> Result<(), Failure> {
+    let column = |place| row.get_ref(place);
+    let code = column(id + 1)?.as_blob_or_null();
+    let id = column(id)?.as_str().map_err(rusqlite::Error::from)?;
+    let checked = leaves.check(id, hash, code.map_err(rusqlite::Error::from)?);
+    checked.map_err(|what| Failure::Damaged { what })
 }
 
 pub(super) fn head(connection: &Connection) -> Result<(u64, Hash), Failure> {

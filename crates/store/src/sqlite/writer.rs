@@ -17,6 +17,7 @@ use super::open::{Opened, end_run};
 use super::time::Time;
 use super::tip::Tip;
 use super::{SqliteOptions, connection, timekeeping};
+use crate::leaves::Leaves;
 
 /// Maximum jobs in a transaction.
 const BATCH_MAX: usize = 256;
@@ -40,6 +41,7 @@ pub(super) struct Session<'w> {
     pub(super) believed: i64,
     /// Set to true if the write-ahead log must not keep the old pages.
     pub(super) scrub: &'w mut bool,
+    pub(super) leaves: &'w Leaves,
 }
 
 /// Fate of a job's writes.
@@ -85,6 +87,7 @@ impl Writer {
             checkpointer: parts.checkpointer,
             is_complete: parts.is_complete,
             health: parts.health,
+            leaves: parts.leaves,
         };
         let handle = std::thread::Builder::new()
             .name("store writer".to_owned())
@@ -166,6 +169,7 @@ pub(super) struct WriterParts {
     /// True if everything that was queued was written, so that the run may be marked as closed.
     pub(super) is_complete: Arc<AtomicBool>,
     pub(super) health: Arc<Health>,
+    pub(super) leaves: Leaves,
 }
 
 /// Whether writes work.
@@ -211,6 +215,7 @@ struct Thread {
     checkpointer: Checkpointer,
     is_complete: Arc<AtomicBool>,
     health: Arc<Health>,
+    leaves: Leaves,
 }
 
 impl Thread {
@@ -312,6 +317,7 @@ impl Thread {
             now: self.time.now(),
             believed: self.believed,
             scrub: &mut self.scrub,
+            leaves: &self.leaves,
         }
     }
 

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use countersign::ledger::{
     ClaimAnswer, ClaimRequest, CommitAnswer, Draw, Lapse, Outcome, Overdrawn, PotKey, PotRow,
-    ReservationId, Reserve, ReserveAnswer, SpendChange, SpendEnd, Store, window_start,
+    ReservationId, Reserve, ReserveAnswer, SpendChange, SpendEnd, Store, TIME_STEP_MAX,
+    window_start,
 };
 use countersign_contract::RecordKind;
 use countersign_contract::tool::Recovery;
 
 use super::build::{
-    HOUR, claimed, commit, disposed_now, document, entry, lost, record_id, request, scope,
-    scope_of, settle, succeeded, take, writing,
+    HOUR, TICK, claimed, commit, disposed_now, document, entry, lost, record_id, request, scope,
+    scope_of, settle, succeeded, take, trust, writing,
 };
 use super::{Checked, Fresh};
 
@@ -387,6 +388,32 @@ pub(super) async fn a_new_window_is_a_new_pot(fresh: &Fresh) -> Checked {
 }
 
 /// Many callers, two handles, one pot: exactly as many get through as there is money for.
+/// A17: what was spent stays spent while the clock is not believed, however many windows it has jumped over.
+pub(super) async fn a_clock_that_jumps_opens_no_window(fresh: &Fresh) -> Checked {
+    let Some(clock) = &fresh.clock else {
+        return Ok(());
+    };
+    let store = &*fresh.store;
+    let daily = |name, amount| {
+        let mut request = reserve(name, amount);
+        for draw in &mut request.draws {
+            draw.pot.window_seconds = 86_400;
+        }
+        request
+    };
+    trust(store).await?;
+    assert_reserved(store, &daily("r1", 100)).await?;
+    clock.advance(TIME_STEP_MAX + TICK);
+    let more = daily("r2", 1);
+    let refused = store.reserve(&more).await?;
+    assert!(matches!(refused, ReserveAnswer::Over(_)), "{refused:?}");
+    let refused = store.check(&more.draws).await?;
+    assert!(matches!(refused, ReserveAnswer::Over(_)), "{refused:?}");
+    trust(store).await?;
+    assert_eq!(store.check(&more.draws).await?, ReserveAnswer::Reserved);
+    assert_reserved(store, &more).await
+}
+
 pub(super) async fn racing_calls_never_spend_more_than_the_limit(fresh: &Fresh) -> Checked {
     let answers = super::race(16, |n| {
         let store = fresh.handle(n);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::ledger::{
-    CommitAnswer, Disposal, Disposed, Durability, Entry, HeldState, Jump, LogQuery, Passage, Store,
-    TIME_STEP_MAX, Told,
+    CommitAnswer, Disposal, Disposed, Durability, Entry, HeldState, Jump, LogQuery, Names, Passage,
+    Removed, Store, TIME_STEP_MAX, Told,
 };
 use countersign_contract::RecordKind;
 
@@ -113,8 +113,12 @@ pub(super) async fn every_removal_has_its_record(fresh: &Fresh) -> Checked {
     keep_payload(store, Duration::ZERO).await?;
     let done = take(&scope("k"), 0, succeeded_long_ago(), "ev_k");
     assert_eq!(store.commit(done).await?, CommitAnswer::Committed);
-    let counting: Told<Disposed> = Arc::new(|disposed: &Disposed| {
-        let counts = format!("ev_{}-{}", disposed.payloads, disposed.replies);
+    let counting: Told<Removed> = Arc::new(|removed: &Removed| {
+        let mut named = Names::default();
+        named.add_record("ev_kept");
+        assert_eq!(removed.payloads, named);
+        let counts = removed.counts;
+        let counts = format!("ev_{}-{}", counts.payloads, counts.replies);
         Entry {
             kind: RecordKind::Config,
             payload: None,

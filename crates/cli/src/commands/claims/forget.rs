@@ -43,7 +43,7 @@ pub(crate) struct Forget {
 }
 
 /// Maximum number of keys that one transaction removes; each has a record.
-const AT_ONCE: usize = 10_000;
+const AT_ONCE: usize = 1_024;
 
 impl Operation for Forget {
     const NAME: &'static str = "claims.forget";

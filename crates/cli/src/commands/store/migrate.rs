@@ -45,7 +45,13 @@ impl Migrate {
         };
         let bar = terminal.bar(0, "rows");
         let copied = place.runtime.block_on(async {
-            let to = Backend::open(&self.to, place.binding().await?, &place.config().store).await?;
+            let to = Backend::open(
+                &self.to,
+                place.binding().await?,
+                &place.config().store,
+                None,
+            )
+            .await?;
             let Backend::Postgres(to) = &to else {
                 return Err(Failure::new("a store can only be migrated to PostgreSQL"));
             };

@@ -185,6 +185,10 @@ pub enum Fault {
     /// A hold was placed and never lifted, and is not there. Usually it was deleted from the store.
     #[error("the hold that it places is gone, and was not lifted")]
     HoldMissing,
+    /// A hold was lifted, and the store has it again: its user cannot be erased.
+    /// Usually a row was put back into the database.
+    #[error("a hold was lifted by this record, and the store has it")]
+    HoldPutBack,
     /// A document that its call wrote is older than the record says. Usually an old row was put back.
     #[error("a document that it wrote is there in an older version")]
     DocumentPutBack,
@@ -304,6 +308,7 @@ impl Fault {
             Self::ClaimDiffers => "claim_differs",
             Self::Undone { .. } => "undone",
             Self::HoldMissing => "hold_missing",
+            Self::HoldPutBack => "hold_put_back",
             Self::DocumentPutBack => "document_put_back",
             Self::DocumentMissing => "document_missing",
             Self::DocumentChanged => "document_changed",
@@ -348,6 +353,7 @@ impl Fault {
             | Self::ClaimDiffers
             | Self::Undone { .. }
             | Self::HoldMissing
+            | Self::HoldPutBack
             | Self::DocumentPutBack
             | Self::DocumentMissing
             | Self::DocumentChanged

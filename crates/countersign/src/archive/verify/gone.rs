@@ -1,38 +1,25 @@
 //! Payloads that are gone: by their time, which has records, by the erasure of their user, or for no reason.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign_contract::RecordKind;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use super::batch::ReadRecord;
 use super::{Fault, Finding};
 use crate::archive::Archive;
-use crate::ledger::{StoredRecord, TIME_STEP_MAX};
+use crate::ledger::{Name, Names, StoredRecord, TIME_STEP_MAX};
 
-/// Payloads that are gone although their user was not erased.
+/// Payloads that are gone although their user was not erased and their retention is not over.
 ///
-/// A retention that was lengthened makes payloads look as if they were gone too early. The records of disposals have
-/// counts, so as many are excused as were disposed of and are not past their time by now.
+/// A retention that was lengthened makes payloads look as if they were gone too early. The records of disposals name
+/// what they have removed, so no payload is excused for another one.
 #[derive(Debug, Default)]
-pub(super) struct Gone {
-    /// Those whose retention is not over.
-    early: Vec<Finding>,
-    /// Number of the others.
-    expired: u64,
-    /// Number of payloads that the records of disposals count.
-    disposed: u64,
-}
+pub(super) struct Gone(Vec<(Name, Finding)>);
 
 impl Gone {
     pub(super) fn look(&mut self, archive: &Archive, read: &ReadRecord, stored: &StoredRecord) {
         let record = &read.record;
-        let event = record.act.get("event").and_then(Value::as_str);
-        if record.kind == RecordKind::Config && event == Some("disposed") {
-            let payloads = record.act.get("payloads").and_then(Value::as_u64);
-            self.disposed += payloads.unwrap_or_default();
-        }
         let is_erased = record.subject.is_some() && stored.row.user_id.is_empty();
         if record.payload.is_none() || stored.payload.is_some() || is_erased {
             return;
@@ -42,30 +29,31 @@ impl Gone {
         let until = keep.map_or(Timestamp::MAX, |keep| after(at, keep));
         // A clock that is wrong by some days is not noticed, so the last days of a retention are not looked at.
         if after(archive.clock.now(), TIME_STEP_MAX) >= until {
-            self.expired += 1;
             return;
         }
-        self.early.push(Finding {
+        let id = record.id.as_str();
+        let finding = Finding {
             index: Some(read.index),
-            id: Some(record.id.as_str().into()),
+            id: Some(id.into()),
             fault: Fault::PayloadMissing { until },
-        });
+        };
+        self.0.push((Names::of_record(id), finding));
     }
 
     pub(super) fn add(&mut self, more: Self) {
-        self.early.extend(more.early);
-        self.expired += more.expired;
-        self.disposed += more.disposed;
+        self.0.extend(more.0);
     }
 
-    /// The faults, if there are more than disposals explain.
-    pub(super) fn faults(self) -> Vec<Finding> {
-        let excused = self.disposed.saturating_sub(self.expired);
-        if self.early.len() as u64 > excused {
-            self.early
-        } else {
-            Vec::new()
-        }
+    /// True if nothing is missing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The faults: payloads that no disposal has named.
+    pub(super) fn faults(self, disposed: &BTreeSet<Name>) -> Vec<Finding> {
+        let early = self.0.into_iter();
+        let missing = early.filter(|(name, _)| !disposed.contains(name));
+        missing.map(|(_, finding)| finding).collect()
     }
 }
 

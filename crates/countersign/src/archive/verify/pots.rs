@@ -43,6 +43,8 @@ pub(super) struct Pots {
     end: u64,
     /// True if a record began this log after another one: pots were left behind there.
     has_begun: bool,
+    /// Jumps of the clock and their ends, with the place in the log: what the clock said, and if it was believed.
+    jumps: BTreeMap<u64, (i64, bool)>,
 }
 
 /// The charges of one window.
@@ -64,6 +66,7 @@ impl Pots {
             self.charges.clear();
             self.has_begun = true;
         }
+        self.note_jump(read);
         for spent in stamps(&read.record) {
             // The pots of a user are removed with the user.
             if !spent.is_shared && user_id.is_empty() {
@@ -94,6 +97,40 @@ impl Pots {
         }
     }
 
+    fn note_jump(&mut self, read: &ReadRecord) {
+        let act = &read.record.act;
+        let is_believed = match act.get("event").and_then(Value::as_str) {
+            Some("clock_jumped") => false,
+            Some("clock_agrees" | "clock_trusted") => true,
+            Some(_) | None => return,
+        };
+        let clock = act.get("clock").and_then(Value::as_str);
+        let clock = clock.and_then(|clock| clock.parse::<Timestamp>().ok());
+        if let Some(clock) = clock {
+            self.jumps
+                .insert(read.index, (clock.as_second(), is_believed));
+        }
+    }
+
+    /// The times that a clock told which was not believed. What was spent then counts in other windows than the records
+    /// say: those of the time that was believed.
+    fn disbelieved(&self, now: i64) -> Vec<(i64, i64)> {
+        let mut spans = Vec::new();
+        let mut since = None;
+        for (clock, is_believed) in self.jumps.values() {
+            match (is_believed, since) {
+                (false, None) => since = Some(*clock),
+                (true, Some(from)) => {
+                    spans.push((from, (*clock).max(from)));
+                    since = None;
+                }
+                (false, Some(_)) | (true, None) => {}
+            }
+        }
+        spans.extend(since.map(|from| (from, now.max(from))));
+        spans
+    }
+
     fn put(&mut self, name: Name, start: i64, more: Sum) {
         let windows = self.charges.entry(name).or_default();
         match windows.entry(start) {
@@ -120,6 +157,7 @@ impl Pots {
             self.charges.clear();
             self.has_begun = true;
         }
+        self.jumps.extend(more.jumps);
         for (name, windows) in more.charges {
             for (start, sum) in windows {
                 self.put(name.clone(), start, sum);
@@ -136,9 +174,22 @@ impl Pots {
         let spent = spent(archive, now).await?;
         let mut faults = Vec::new();
         let mut refunds = None;
+        let disbelieved = self.disbelieved(now);
+        let is_believed = move |start: i64, window: u64| {
+            let end = start.saturating_add(i64::try_from(window).unwrap_or(i64::MAX));
+            let is_in = |(from, to): &(i64, i64)| {
+                *from < end.saturating_add(SLACK_SECONDS)
+                    && to.saturating_add(SLACK_SECONDS) >= start
+            };
+            window == 0 || !disbelieved.iter().any(is_in)
+        };
         let windows = self.charges.drain().flat_map(|(name, windows)| {
             let kept = first_window(now, name.1);
-            let windows = windows.into_iter().filter(move |(start, _)| *start >= kept);
+            let windows: Vec<_> = windows
+                .into_iter()
+                .filter(|(start, _)| *start >= kept && is_believed(*start, name.1))
+                .collect();
+            let windows = windows.into_iter();
             windows.map(move |(start, sum)| ((name.clone(), start), sum))
         });
         for (place, sum) in windows {

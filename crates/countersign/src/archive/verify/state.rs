@@ -16,7 +16,7 @@ use super::pots::Pots;
 use super::{Fault, Finding};
 use crate::archive::Archive;
 use crate::executor::StoredReply;
-use crate::ledger::{Error, HeldState, KeyDigest, LogQuery, Scope, StoredRecord};
+use crate::ledger::{Error, HeldState, KeyDigest, LogQuery, Name, Names, Scope, StoredRecord};
 
 /// Age beyond which earlier versions removed the tombstone of a key: a day for the answer, and a month.
 const FREED: SignedDuration = SignedDuration::from_hours(31 * 24);
@@ -31,11 +31,17 @@ const WAITING_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// Claims that are not as their records say, each with the time of the record.
-    claims: Vec<(Timestamp, Finding)>,
+    claims: Vec<(Timestamp, Name, Finding)>,
+    /// Claims that are released, each with its attempt and the record that says otherwise.
+    released: Vec<(Attempt, Scope, Finding)>,
+    /// Attempts that a record says were released.
+    said_released: BTreeSet<Attempt>,
     /// Acts that the store contradicts.
     undone: Vec<Finding>,
-    /// Number of keys that operators have had forgotten.
-    forgotten: u64,
+    /// Keys that operators have had forgotten.
+    forgotten: BTreeSet<Name>,
+    /// Records whose payloads were disposed of.
+    disposed: BTreeSet<Name>,
     /// Time of the first record of a removal: versions that write those free no keys.
     first_disposal: Option<Timestamp>,
     /// Holds that were placed and lifted, in the order of the log.
@@ -45,6 +51,9 @@ pub(super) struct State {
     /// Ids of the acts that were noted.
     known: BTreeSet<Arc<str>>,
 }
+
+/// One attempt of a call.
+type Attempt = (Name, u32);
 
 /// The subject, and the one record that is held.
 type HeldThing = (String, Option<String>);
@@ -73,10 +82,31 @@ impl State {
             self.note_act(read, at);
             self.compare_act(archive, read).await?;
         }
-        let Some((scope, attempt)) = settled(record, &stored.row.user_id) else {
+        let Some(claimed) = claimed(record, &stored.row.user_id) else {
             return Ok(());
         };
+        let Claimed {
+            scope,
+            attempt,
+            stands,
+        } = claimed;
+        let name = Names::of_key(scope.tool.as_str(), &scope.key);
+        if stands == Stands::Released {
+            // The call of a key that was never taken durably leaves no claim.
+            self.said_released.insert((name, attempt));
+            return Ok(());
+        }
         let fault = match archive.store.lookup(&scope).await {
+            Ok(Some(held)) if stands != Stands::Settled && held.attempt >= attempt => {
+                if stands == Stands::Open
+                    && held.attempt == attempt
+                    && matches!(held.state, HeldState::Released)
+                {
+                    let finding = finding(read, Fault::ClaimDiffers);
+                    self.released.push(((name, attempt), scope, finding));
+                }
+                return Ok(());
+            }
             Ok(Some(held)) if held.attempt == attempt && is_settled(&held.state) => {
                 if self.is_readable(archive, &scope, &held.state).await? {
                     return Ok(());
@@ -88,7 +118,7 @@ impl State {
             Ok(Some(_)) | Err(Error::Damaged { .. }) => Fault::ClaimDiffers,
             Err(error) => return Err(error),
         };
-        self.claims.push((at, finding(read, fault)));
+        self.claims.push((at, name, finding(read, fault)));
         Ok(())
     }
 
@@ -147,11 +177,11 @@ impl State {
             Some("disposed") => {
                 let first = self.first_disposal.map_or(at, |first| first.min(at));
                 self.first_disposal = Some(first);
+                self.disposed.extend(names(act, "records"));
                 return;
             }
             Some("keys_forgotten") => {
-                let keys = act.get("keys").and_then(Value::as_u64);
-                self.forgotten += keys.unwrap_or_default();
+                self.forgotten.extend(names(act, "names"));
                 return;
             }
             Some("hold") => true,
@@ -173,7 +203,10 @@ impl State {
     pub(super) fn add(&mut self, more: Self) {
         self.claims.extend(more.claims);
         self.undone.extend(more.undone);
-        self.forgotten += more.forgotten;
+        self.released.extend(more.released);
+        self.said_released.extend(more.said_released);
+        self.forgotten.extend(more.forgotten);
+        self.disposed.extend(more.disposed);
         self.first_disposal = match (self.first_disposal, more.first_disposal) {
             (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
             (ours, theirs) => ours.or(theirs),
@@ -211,41 +244,80 @@ impl State {
         Ok(())
     }
 
-    /// Returns the holds that were placed and not lifted.
-    fn placed(&self) -> BTreeMap<&HeldThing, (u64, &Arc<str>)> {
-        let mut placed = BTreeMap::new();
-        for act in &self.holds {
-            if act.is_placed {
-                placed.insert(&act.what, (act.index, &act.id));
-            } else {
-                placed.remove(&act.what);
+    /// Returns the last act on each hold.
+    fn last_of_holds(&self) -> BTreeMap<&HeldThing, &HoldAct> {
+        self.holds.iter().map(|act| (&act.what, act)).collect()
+    }
+
+    /// Reads what is committed and not in the tree yet, if something may be explained by it.
+    pub(super) async fn read_waiting(
+        &mut self,
+        archive: &Archive,
+        is_needed: bool,
+    ) -> Result<(), Error> {
+        if is_needed || !self.claims.is_empty() || !self.holds.is_empty() {
+            self.note_waiting(archive).await?;
+        }
+        Ok(())
+    }
+
+    /// The records whose payloads were disposed of.
+    pub(super) fn disposed(&self) -> &BTreeSet<Name> {
+        &self.disposed
+    }
+
+    /// The claims that were released although no record says so: their calls would run again.
+    async fn released_without_record(&self, archive: &Archive) -> Result<Vec<Finding>, Error> {
+        let mut faults = Vec::new();
+        for ((name, attempt), scope, finding) in &self.released {
+            let is_said = self.said_released.contains(&(*name, *attempt));
+            if is_said || self.forgotten.contains(name) {
+                continue;
+            }
+            let newest = LogQuery {
+                user_id: Some(scope.user_id.clone()),
+                limit: WAITING_MAX,
+                ..LogQuery::default()
+            };
+            // The record that says so may not be in the tree yet.
+            let rows = archive.store.records(&newest).await?;
+            let ids: Vec<_> = rows.into_iter().map(|row| row.id).collect();
+            let leaves = archive.store.leaves_of(&ids).await?;
+            let is_said = leaves.into_iter().flatten().any(|(row, leaf)| {
+                let record = batch::read(&leaf).ok();
+                let claimed = record.and_then(|record| claimed(&record, &row.user_id));
+                claimed.is_some_and(|claimed| {
+                    claimed.stands == Stands::Released
+                        && claimed.scope == *scope
+                        && claimed.attempt == *attempt
+                })
+            });
+            if !is_said {
+                faults.push(finding.clone());
             }
         }
-        placed
+        Ok(faults)
     }
 
     /// The faults, when the whole log was read.
-    pub(super) async fn faults(mut self, archive: &Archive) -> Result<Vec<Finding>, Error> {
-        if !self.claims.is_empty() || !self.placed().is_empty() {
-            self.note_waiting(archive).await?;
-        }
-        let mut faults = self.missing_holds(archive).await?;
+    pub(super) async fn faults(self, archive: &Archive) -> Result<Vec<Finding>, Error> {
+        let mut faults = self.wrong_holds(archive).await?;
         let since = self.first_disposal.unwrap_or_else(|| archive.clock.now());
         let since = since.checked_sub(FREED).unwrap_or(Timestamp::MIN);
-        let claims = self.claims.into_iter().filter(|(at, _)| *at >= since);
-        let claims: Vec<_> = claims.map(|(_, finding)| finding).collect();
-        if claims.len() as u64 > self.forgotten {
-            faults.extend(claims);
-        }
+        faults.extend(self.released_without_record(archive).await?);
+        let claims = self.claims.into_iter();
+        let claims = claims.filter(|(at, name, _)| *at >= since && !self.forgotten.contains(name));
+        faults.extend(claims.map(|(_, _, finding)| finding));
         faults.extend(self.undone);
         faults.extend(self.documents.faults(archive).await?);
         faults.extend(self.pots.faults(archive).await?);
         Ok(faults)
     }
 
-    async fn missing_holds(&self, archive: &Archive) -> Result<Vec<Finding>, Error> {
-        let placed = self.placed();
-        if placed.is_empty() {
+    /// The holds that are missing although nobody lifted them, and those that are there although somebody did.
+    async fn wrong_holds(&self, archive: &Archive) -> Result<Vec<Finding>, Error> {
+        let last = self.last_of_holds();
+        if last.is_empty() {
             return Ok(Vec::new());
         }
         let mut there = BTreeSet::new();
@@ -262,35 +334,81 @@ impl State {
             there.insert((keys.subject(&hold.user_id), record));
         }
         // A hold whose record is not in the tree yet is compared when it is.
-        let missing = placed
+        let wrong = last
             .into_iter()
-            .filter(|(what, (index, _))| !there.contains(*what) && *index != u64::MAX);
-        let findings = missing.map(|(_, (index, id))| Finding {
-            index: Some(index),
-            id: Some(id.clone()),
-            fault: Fault::HoldMissing,
+            .filter(|(what, act)| there.contains(*what) != act.is_placed && act.index != u64::MAX);
+        let findings = wrong.map(|(_, act)| Finding {
+            index: Some(act.index),
+            id: Some(act.id.clone()),
+            fault: if act.is_placed {
+                Fault::HoldMissing
+            } else {
+                Fault::HoldPutBack
+            },
         });
         Ok(findings.collect())
     }
 }
 
-/// The scope that a record's call has settled, and its attempt; `None` if it has settled none, or its user was erased.
-fn settled(record: &EvidenceRecord, user_id: &str) -> Option<(Scope, u32)> {
-    let RecordedKey {
-        key,
-        attempt,
-        state,
-    } = record.idempotency.as_ref()?;
-    let is_settled = matches!(state.as_str(), "succeeded" | "failed");
-    if !is_settled || user_id.is_empty() || record.dry_run {
+/// A claim as a record tells of it.
+struct Claimed {
+    scope: Scope,
+    attempt: u32,
+    stands: Stands,
+}
+
+/// State of a claim, as a record tells it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    /// The call never runs again.
+    Settled,
+    /// The effect may have happened, or may happen any moment: the claim stays until that is known.
+    Open,
+    /// The call may run again.
+    Released,
+}
+
+/// The claim that a record tells of; `None` if it tells of none, or its user was erased.
+fn claimed(record: &EvidenceRecord, user_id: &str) -> Option<Claimed> {
+    if user_id.is_empty() || record.dry_run {
         return None;
     }
+    let act = &record.act;
+    let (tool, key, attempt, stands) = if record.kind == RecordKind::Intent {
+        let text = |name| act.get(name).and_then(Value::as_str);
+        let attempt = act.get("attempt").and_then(Value::as_u64)?;
+        let attempt = u32::try_from(attempt).ok()?;
+        (text("tool")?, text("key")?, attempt, Stands::Open)
+    } else {
+        let RecordedKey {
+            key,
+            attempt,
+            state,
+        } = record.idempotency.as_ref()?;
+        let stands = match state.as_str() {
+            "succeeded" | "failed" => Stands::Settled,
+            "in_doubt" => Stands::Open,
+            "released" => Stands::Released,
+            _ => return None,
+        };
+        let tool = record.tool.as_ref()?.name.as_str();
+        (tool, key.as_str(), *attempt, stands)
+    };
     let scope = Scope {
         user_id: user_id.to_owned(),
-        tool: ToolName::new(&record.tool.as_ref()?.name).ok()?,
+        tool: ToolName::new(tool).ok()?,
         key: KeyDigest(digest(key)?),
     };
-    Some((scope, *attempt))
+    Some(Claimed {
+        scope,
+        attempt,
+        stands,
+    })
+}
+
+fn names(act: &Value, member: &str) -> impl Iterator<Item = Name> {
+    let text = act.get(member).and_then(Value::as_str);
+    Names::parse(text.unwrap_or_default())
 }
 
 /// True if the call of a claim never runs again.

@@ -12,7 +12,8 @@ use super::{Inner, MemoryStore, after};
 use crate::BoxFuture;
 use crate::ledger::{
     Claim, ClaimAnswer, ClaimQuery, ClaimRequest, ClaimRow, ClaimState, Claims, Commit,
-    CommitAnswer, Error, Forgotten, Held, HeldState, KeyChange, KeyDigest, Outcome, Scope, Swept,
+    CommitAnswer, Error, Forgotten, Held, HeldState, KeyChange, KeyDigest, Names, Outcome, Scope,
+    Swept,
 };
 
 fn oldest_first(rows: &mut Vec<ClaimRow>, limit: usize) {
@@ -121,10 +122,11 @@ impl MemoryStore {
         if inner.has_lost_key(&request.scope.user_id, request.sealed_under) {
             return Ok(ClaimAnswer::Erased);
         }
+        let windows = inner.time.windows(now);
         let lease_until = after(now, request.lease);
         let Some(row) = inner.claims.get(&request.scope) else {
             self.make_room(&inner)?;
-            if let Some(over) = inner.till.take_with_claim(request, 1, now) {
+            if let Some(over) = inner.till.take_with_claim(request, 1, (now, windows)) {
                 return Ok(ClaimAnswer::Over(over));
             }
             let row = Row {
@@ -164,7 +166,7 @@ impl MemoryStore {
             });
         }
         let attempt = row.attempt + 1;
-        if let Some(over) = inner.till.take_with_claim(request, attempt, now) {
+        if let Some(over) = inner.till.take_with_claim(request, attempt, (now, windows)) {
             return Ok(ClaimAnswer::Over(over));
         }
         let Some(row) = inner.claims.get_mut(&request.scope) else {
@@ -263,16 +265,18 @@ impl Inner {
     }
 
     /// Removes the tombstones that an operator wants to be forgotten.
-    pub(super) fn forget(&mut self, which: &Forgotten) -> usize {
-        let mut forgotten = 0;
+    pub(super) fn forget(&mut self, which: &Forgotten) -> Names {
+        let mut forgotten = Names::default();
         self.claims.retain(|scope, row| {
             let is_meant = matches!(row.state, State::Tombstone)
                 && row.claimed_at < which.claimed_before
                 && which.user_id.as_ref().is_none_or(|of| scope.user_id == *of)
                 && which.tool.as_ref().is_none_or(|of| scope.tool == *of)
                 && which.key.is_none_or(|of| scope.key == of)
-                && forgotten < which.limit;
-            forgotten += usize::from(is_meant);
+                && forgotten.len() < which.limit;
+            if is_meant {
+                forgotten.add_key(scope.tool.as_str(), &scope.key);
+            }
             !is_meant
         });
         forgotten

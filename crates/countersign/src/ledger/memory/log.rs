@@ -13,7 +13,7 @@ use super::{Inner, MemoryStore, after};
 use crate::BoxFuture;
 use crate::ledger::{
     CommitAnswer, Durability, Entry, Erased, Error, Head, Hold, Integration, Leaf, Log, LogQuery,
-    LogRow, Sequencing, StoredRecord,
+    LogRow, Names, Sequencing, StoredRecord,
 };
 use crate::scribe::Draft;
 
@@ -287,17 +287,17 @@ impl Inner {
     }
 
     /// Drops payloads past their retention that are not under a hold; the tree is not touched.
-    pub(super) fn prune(&mut self, now: Timestamp, limit: usize) -> usize {
+    pub(super) fn prune(&mut self, now: Timestamp, limit: usize) -> Names {
         let Inner { records, holds, .. } = self;
         let over = records
             .iter_mut()
             .filter(|record| record.payload.is_some())
             .filter(|record| record.payload_until.is_some_and(|until| now >= until))
             .filter(|record| !holds.iter().any(|hold| covers(hold, &record.row)));
-        let mut pruned = 0;
+        let mut pruned = Names::default();
         for record in over.take(limit) {
             record.payload = None;
-            pruned += 1;
+            pruned.add_record(record.row.id.as_str());
         }
         pruned
     }

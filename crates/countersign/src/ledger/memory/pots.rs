@@ -41,13 +41,17 @@ struct Drawn {
 impl Pots for MemoryStore {
     fn reserve<'a>(&'a self, request: &'a Reserve) -> BoxFuture<'a, Result<ReserveAnswer, Error>> {
         let now = self.clock.now();
-        let over = self.lock().till.reserve(request, None, now);
+        let mut inner = self.lock();
+        let windows = inner.time.windows(now);
+        let over = inner.till.reserve(request, None, (now, windows));
+        drop(inner);
         Box::pin(ready(Ok(answer(over))))
     }
 
     fn check<'a>(&'a self, draws: &'a [Draw]) -> BoxFuture<'a, Result<ReserveAnswer, Error>> {
-        let now = self.clock.now();
-        let over = self.lock().till.over(draws, now);
+        let inner = self.lock();
+        let over = inner.till.over(draws, inner.time.windows(self.clock.now()));
+        drop(inner);
         Box::pin(ready(Ok(answer(over))))
     }
 
@@ -93,7 +97,7 @@ impl Till {
         &mut self,
         request: &ClaimRequest,
         attempt: u32,
-        now: Timestamp,
+        times: (Timestamp, Timestamp),
     ) -> Option<Overdrawn> {
         let spend = request.spend.as_ref()?;
         let reservations = self.reservations.iter();
@@ -116,7 +120,7 @@ impl Till {
             scope: request.scope.clone(),
             attempt,
         };
-        let over = self.reserve(spend, Some(claim), now);
+        let over = self.reserve(spend, Some(claim), times);
         if over.is_some() {
             for (id, made) in put_back {
                 self.change(&made, &SpendEnd::Released, -1);
@@ -155,16 +159,16 @@ impl Till {
         &mut self,
         request: &Reserve,
         claim: Option<Claim>,
-        now: Timestamp,
+        (now, windows): (Timestamp, Timestamp),
     ) -> Option<Overdrawn> {
         if self.reservations.contains_key(&request.id) {
             return None;
         }
-        if let Some(over) = self.over(&request.draws, now) {
+        if let Some(over) = self.over(&request.draws, windows) {
             return Some(over);
         }
         let drawn = request.draws.iter().map(|draw| {
-            let pot = (draw.pot.clone(), start_of(draw, now));
+            let pot = (draw.pot.clone(), start_of(draw, windows));
             let kept = self.pots.entry(pot.clone()).or_default();
             kept.reserved += draw.amount.max(0);
             Drawn {

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use super::{Inner, MemoryStore};
 use crate::BoxFuture;
-use crate::ledger::{Disposal, Disposed, Error, Forgotten, Passage, Timekeeping, Told};
+use crate::ledger::{
+    Disposal, Disposed, Error, Forgotten, Names, Passage, Removed, Timekeeping, Told, window_time,
+};
 
 /// The mark, and whether the log says that the clock disagrees with it.
 #[derive(Default)]
@@ -16,6 +18,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Returns the time by which windows of budgets open.
+    pub(super) fn windows(&self, now: Timestamp) -> Timestamp {
+        window_time(self.mark, now)
+    }
+
     /// Returns the later of this time and the latest that was believed.
     pub(super) fn believed(&self, now: Timestamp) -> Timestamp {
         self.mark.map_or(now, |mark| mark.max(now))
@@ -53,24 +60,25 @@ impl Timekeeping for MemoryStore {
         Box::pin(ready(Ok(passage)))
     }
 
-    fn dispose(
-        &self,
-        limit: usize,
-        told: Told<Disposed>,
-    ) -> BoxFuture<'_, Result<Disposal, Error>> {
+    fn dispose(&self, limit: usize, told: Told<Removed>) -> BoxFuture<'_, Result<Disposal, Error>> {
         let now = self.clock.now();
         let mut inner = self.lock();
         let passage = inner.passage(now);
         if passage.jump().is_some() {
             return Box::pin(ready(Ok(Disposal::Stopped(passage))));
         }
+        let payloads = inner.prune(now, limit);
         let disposed = Disposed {
-            payloads: inner.prune(now, limit),
+            payloads: payloads.len(),
             replies: inner.drop_replies(now, limit),
             pots: inner.drop_pots(now, limit),
         };
         if !disposed.is_empty() {
-            self.keep_entry(&mut inner, told(&disposed));
+            let removed = Removed {
+                counts: disposed,
+                payloads,
+            };
+            self.keep_entry(&mut inner, told(&removed));
         }
         Box::pin(ready(Ok(Disposal::Done(disposed))))
     }
@@ -78,14 +86,14 @@ impl Timekeeping for MemoryStore {
     fn forget_keys<'a>(
         &'a self,
         which: &'a Forgotten,
-        told: Told<usize>,
+        told: Told<Names>,
     ) -> BoxFuture<'a, Result<usize, Error>> {
         let mut inner = self.lock();
         let forgotten = inner.forget(which);
-        if forgotten > 0 {
+        if !forgotten.is_empty() {
             self.keep_entry(&mut inner, told(&forgotten));
         }
-        Box::pin(ready(Ok(forgotten)))
+        Box::pin(ready(Ok(forgotten.len())))
     }
 }
 

@@ -258,8 +258,14 @@ fn fenced_columns<'f>(jobs: &[&'f Job]) -> Vec<Param<'f>> {
         None => job.entry.leaf.clone(),
     };
     let leaves: Vec<Vec<u8>> = jobs.iter().map(leaf).collect();
+    let code = |(job, leaf): (&&Job, &Vec<u8>)| {
+        let code = job.leaves.code_of_leaf(job.entry.id.as_str(), leaf);
+        code.map(Vec::from)
+    };
+    let codes: Vec<Option<Vec<u8>>> = jobs.iter().zip(&leaves).map(code).collect();
     let mut columns = record_keys(jobs);
     columns.push(Box::new(leaves));
+    columns.push(Box::new(codes));
     columns
 }
 

@@ -173,7 +173,11 @@ impl<'j> Plan<'j> {
             let params: Vec<Param<'f>> = vec![Box::new(user_ids), Box::new(ids)];
             places.keys = Some(flight.send(client, &statements.share_keys, params));
         }
-        let records: Records<'j> = self.jobs.iter().map(|job| &job.entry).collect();
+        let records: Records<'j> = self
+            .jobs
+            .iter()
+            .map(|job| (&job.entry, job.code()))
+            .collect();
         let named = self.jobs.iter().filter(|job| !job.entry.user_id.is_empty());
         let named: Vec<&str> = named.map(|job| job.entry.id.as_str()).collect();
         places.records = Some(flight.send(client, &statements.insert_records, columns(records)));
@@ -334,6 +338,7 @@ fn columns(records: Records<'_>) -> Vec<Param<'_>> {
         Box::new(records.tools),
         Box::new(records.codes),
         Box::new(records.leaves),
+        Box::new(records.codes_of_leaves),
     ]
 }
 

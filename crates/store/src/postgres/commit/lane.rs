@@ -9,16 +9,17 @@ use countersign::ledger::{CommitAnswer, Scope};
 use deadpool_postgres::{Client, Pool};
 use tokio::sync::{Mutex, mpsc};
 
-use super::Job;
 use super::apply::Changes;
 use super::batch;
 use super::decide::{Verdict, decide};
 use super::flight::{Flight, Param};
 use super::guard::{Collection, Plan, has_lost_key, nth, scope_columns, send_shapes};
 use super::statements::Statements;
+use super::{Job, Shared};
 use crate::postgres::connect::{limited, within};
 use crate::postgres::failure::{Failure, Meaning};
 use crate::postgres::guard::Guard;
+use crate::postgres::health::Health;
 use crate::postgres::held::held;
 use crate::postgres::keyring::LostKeys;
 use crate::postgres::options::PostgresOptions;
@@ -42,6 +43,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mi
 pub(super) struct Lane {
     pool: Pool,
     guard: Guard,
+    health: Health,
     jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
     options: PostgresOptions,
     lost_keys: LostKeys,
@@ -72,14 +74,15 @@ impl From<Failure> for Broken {
 
 impl Lane {
     pub(super) fn new(
-        (pool, guard): (Pool, Guard),
+        (pool, shared): (Pool, Shared),
         jobs: Arc<Mutex<mpsc::Receiver<Job>>>,
         options: PostgresOptions,
         lost_keys: LostKeys,
     ) -> Self {
         Self {
             pool,
-            guard,
+            guard: shared.guard,
+            health: shared.health,
             jobs,
             options,
             lost_keys,
@@ -151,7 +154,10 @@ impl Lane {
                 failure,
                 is_committing,
             } = match self.attempt(jobs).await {
-                Ok(verdicts) => return Ok(verdicts),
+                Ok(verdicts) => {
+                    self.health.works();
+                    return Ok(verdicts);
+                }
                 Err(broken) => broken,
             };
             let meaning = failure.meaning();
@@ -177,6 +183,9 @@ impl Lane {
                 (None, Meaning::Locked | Meaning::Refused) => false,
             };
             if !may_retry {
+                if failure.is_of_server() {
+                    self.health.fails();
+                }
                 return Err((failure, in_doubt));
             }
             tracing::debug!(%failure, "a PostgreSQL transaction is retried");

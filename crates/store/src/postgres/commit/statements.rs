@@ -67,8 +67,9 @@ statements! {
     unname_records: "UPDATE record r SET user_id = '' \
         FROM unnest($1::text[], $2::text[]) AS t (user_id, id) \
         WHERE r.user_id = t.user_id AND r.id = t.id",
-    fence_records: "UPDATE record r SET fenced = true, leaf = t.leaf \
-        FROM unnest($1::text[], $2::text[], $3::bytea[]) AS t (user_id, id, leaf) \
+    fence_records: "UPDATE record r SET fenced = true, leaf = t.leaf, code_of_leaf = t.code_of_leaf \
+        FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) \
+          AS t (user_id, id, leaf, code_of_leaf) \
         WHERE r.user_id = t.user_id AND r.id = t.id",
     update_claims: UPDATE_CLAIMS,
     update_documents: "UPDATE document d SET version = t.version, body = t.body, entries = t.entries \

@@ -1,10 +1,11 @@
 //! Deletion: payloads past their retention, all data of an erased user, and the holds that prevent both.
 
-use countersign::ledger::{DocumentKey, Entry, Erased, Error, Hold};
+use countersign::ledger::{DocumentKey, Entry, Erased, Error, Hold, Names};
 use countersign_contract::SnapshotId;
 use deadpool_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 
+use crate::leaves::Leaves;
 use crate::postgres::connect::within;
 use crate::postgres::dump::placed;
 use crate::postgres::failure::{Failure, Meaning};
@@ -25,16 +26,20 @@ const PRUNE: &str = "WITH over AS MATERIALIZED (SELECT p.user_id, p.id FROM payl
           AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.user_id = p.user_id \
                             AND (h.record = '' OR h.record = p.id)) \
         ORDER BY p.until LIMIT $1 FOR UPDATE SKIP LOCKED) \
-     DELETE FROM payload p USING over WHERE p.user_id = over.user_id AND p.id = over.id";
+     DELETE FROM payload p USING over WHERE p.user_id = over.user_id AND p.id = over.id \
+     RETURNING p.id";
 
 /// Drops payloads past their retention that are not under a hold; the tree is not touched.
 pub(in crate::postgres) async fn prune(
     transaction: &Transaction<'_>,
     limit: i64,
-) -> Result<usize, Failure> {
+) -> Result<Names, Failure> {
     transaction.query(SHARE_HOLDS, &[]).await?;
-    let pruned = transaction.execute(PRUNE, &[&limit]).await?;
-    Ok(usize::try_from(pruned).unwrap_or_default())
+    let mut pruned = Names::default();
+    for row in transaction.query(PRUNE, &[&limit]).await? {
+        pruned.add_record(row.get(0));
+    }
+    Ok(pruned)
 }
 
 impl PostgresStore {
@@ -50,7 +55,7 @@ impl PostgresStore {
                 &[&hold.user_id, &record(hold), &hold.reason],
             )
             .await?;
-        keep(&transaction, entry).await?;
+        keep(&transaction, entry, &self.inner.leaves).await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -66,7 +71,7 @@ impl PostgresStore {
             )
             .await?;
         if lifted > 0 {
-            keep(&transaction, entry).await?;
+            keep(&transaction, entry, &self.inner.leaves).await?;
         }
         transaction.commit().await?;
         Ok(lifted > 0)
@@ -132,7 +137,7 @@ impl PostgresStore {
         // The records stay, because the tree covers them, but no longer name the user.
         delete("UPDATE record SET user_id = '' WHERE user_id = $1").await?;
         delete("UPDATE outbox SET user_id = '' WHERE user_id = $1").await?;
-        keep(&transaction, entry).await?;
+        keep(&transaction, entry, &self.inner.leaves).await?;
         transaction.commit().await?;
         Ok(Ok(Erased {
             keys,
@@ -152,6 +157,7 @@ fn record(hold: &Hold) -> &str {
 pub(in crate::postgres) async fn keep(
     transaction: &Transaction<'_>,
     entry: &Entry,
+    leaves: &Leaves,
 ) -> Result<(), Failure> {
     if let Some(key) = entry.sealed_under.filter(|_| !entry.user_id.is_empty()) {
         let share = "SELECT 1 FROM user_key WHERE user_id = $1 AND (id IS NULL OR id = $2) \
@@ -163,13 +169,17 @@ pub(in crate::postgres) async fn keep(
                 payload: None,
                 ..entry.clone()
             };
-            return keep_as_it_is(transaction, &unnamed).await;
+            return keep_as_it_is(transaction, &unnamed, leaves).await;
         }
     }
-    keep_as_it_is(transaction, entry).await
+    keep_as_it_is(transaction, entry, leaves).await
 }
 
-async fn keep_as_it_is(transaction: &Transaction<'_>, entry: &Entry) -> Result<(), Failure> {
+async fn keep_as_it_is(
+    transaction: &Transaction<'_>,
+    entry: &Entry,
+    leaves: &Leaves,
+) -> Result<(), Failure> {
     let known = "SELECT 1 FROM record WHERE id = $1";
     if transaction
         .query_opt(known, &[&entry.id.as_str()])
@@ -178,7 +188,8 @@ async fn keep_as_it_is(transaction: &Transaction<'_>, entry: &Entry) -> Result<(
     {
         return Ok(());
     }
-    let records: Records<'_> = std::iter::once(entry).collect();
+    let code = leaves.code_of_leaf(entry.id.as_str(), &entry.leaf);
+    let records: Records<'_> = std::iter::once((entry, code)).collect();
     let new = transaction
         .query(
             INSERT_RECORDS,
@@ -191,6 +202,7 @@ async fn keep_as_it_is(transaction: &Transaction<'_>, entry: &Entry) -> Result<(
                 &records.tools,
                 &records.codes,
                 &records.leaves,
+                &records.codes_of_leaves,
             ],
         )
         .await?;

@@ -6,11 +6,12 @@
 
 use countersign::ledger::{Head, Integration, Sequencing};
 use countersign_evidence::tile::{TileId, TileMap, TileWriter};
-use countersign_evidence::tree::leaf_hash;
+use countersign_evidence::tree::{Hash, leaf_hash};
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 
 use super::head;
+use crate::leaves::Leaves;
 use crate::postgres::connect::within;
 use crate::postgres::failure::Failure;
 use crate::postgres::{PostgresStore, micros, patience, rows, signed, unsigned};
@@ -37,7 +38,7 @@ const DRAIN: &str = "WITH first AS MATERIALIZED (SELECT seq FROM outbox ORDER BY
      gone AS (DELETE FROM outbox o USING free, held \
         WHERE o.seq = free.seq AND (held.seq IS NULL OR o.seq < held.seq) \
         RETURNING o.seq, o.id) \
-     SELECT gone.id, r.leaf FROM gone \
+     SELECT gone.id, r.leaf, r.code_of_leaf FROM gone \
      LEFT JOIN record r ON r.id = gone.id ORDER BY gone.seq";
 
 const INSERT_LEAVES: &str = "INSERT INTO log_leaf (idx, id) \
@@ -64,7 +65,7 @@ impl PostgresStore {
         let patience = patience(&self.inner.options) * 2;
         let done = within(patience, async {
             let transaction = client.transaction().await?;
-            integrate(transaction, sequencing, limit, edge).await
+            integrate(transaction, sequencing, limit, edge, &self.inner.leaves).await
         });
         let done = done.await;
         if matches!(done, Err(Failure::Silent { .. })) {
@@ -84,6 +85,7 @@ async fn integrate(
     sequencing: &Sequencing,
     limit: usize,
     edge: Option<Edge>,
+    codes: &Leaves,
 ) -> Result<Option<(Edge, usize)>, Failure> {
     let lease_us = micros(sequencing.lease);
     let lock = transaction.prepare_cached(LOCK_HEAD).await?;
@@ -104,7 +106,7 @@ async fn integrate(
         Some(edge) => edge.writer,
         None => resume(&transaction, at).await?,
     };
-    let leaves = drain(&transaction, limit).await?;
+    let leaves = drain(&transaction, limit, codes).await?;
     let next_epoch = if is_ours { epoch } else { epoch + 1 };
     if leaves.is_empty() && is_ours && row.get("is_fresh") {
         // Nothing has changed and the lease is still long enough: an idle log costs no commit.
@@ -116,7 +118,7 @@ async fn integrate(
         transaction.rollback().await?;
         return Ok(Some((edge, 0)));
     }
-    let hashes: Vec<_> = leaves.iter().map(|(_, leaf)| leaf_hash(leaf)).collect();
+    let hashes: Vec<_> = leaves.iter().map(|(_, hash)| *hash).collect();
     let tiles = writer.append(&hashes);
     let frontier = writer.frontier();
     let new = Head {
@@ -156,23 +158,28 @@ async fn integrate(
 async fn drain(
     transaction: &Transaction<'_>,
     limit: usize,
-) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    codes: &Leaves,
+) -> Result<Vec<(String, Hash)>, Failure> {
     let drain = transaction.prepare_cached(DRAIN).await?;
     let gone = transaction.query(&drain, &[&rows(limit)]).await?;
-    gone.iter().map(leaf).collect()
+    gone.iter().map(|row| leaf(row, codes)).collect()
 }
 
-fn leaf(row: &Row) -> Result<(String, Vec<u8>), Failure> {
+/// Reads a record's id and the hash of its leaf. Another program may have written the row, so its code is checked.
+pub(super) fn leaf(row: &Row, codes: &Leaves) -> Result<(String, Hash), Failure> {
     let id: String = row.get(0);
-    let leaf: Option<Vec<u8>> = row.get(1);
+    let leaf: Option<&[u8]> = row.get(1);
     let leaf = leaf.ok_or_else(|| Failure::damaged(format!("the record {id}")))?;
-    Ok((id, leaf))
+    let hash = leaf_hash(leaf);
+    let checked = codes.check(&id, &hash, row.get(2));
+    checked.map_err(Failure::damaged)?;
+    Ok((id, hash))
 }
 
 async fn write(
     transaction: &Transaction<'_>,
     from: u64,
-    leaves: &[(String, Vec<u8>)],
+    leaves: &[(String, Hash)],
     tiles: &[(TileId, Vec<u8>)],
 ) -> Result<(), Failure> {
     if leaves.is_empty() {

@@ -84,8 +84,8 @@ fn keep_as_it_is(session: &mut Session<'_>, sealed: &Sealed) -> Result<bool, Fai
     let entry = &sealed.entry;
     let (place, at) = (signed(session.tip.next), micros(entry.at));
     let mut record = session.connection.prepare_cached(
-        "INSERT INTO record (idx, at, fenced, kind, code, tool, id, user_id, request_id, leaf)
-         VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO record (idx, at, fenced, kind, code, tool, id, user_id, request_id, leaf, code_of_leaf)
+         VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (id) DO NOTHING",
     )?;
     let kept = record.execute(params![
         place,
@@ -97,6 +97,7 @@ fn keep_as_it_is(session: &mut Session<'_>, sealed: &Sealed) -> Result<bool, Fai
         entry.user_id,
         entry.request_id.as_ref().map(RequestId::as_str),
         entry.leaf,
+        session.leaves.code(entry.id.as_str(), &sealed.hash),
     ])?;
     if kept == 0 {
         return Ok(false);

@@ -15,7 +15,7 @@ pub(super) const BUCKET: u64 = if cfg!(test) { 8 } else { 4_096 };
 
 pub(super) fn integrate(session: &mut Session<'_>, limit: usize) -> Result<Integration, Failure> {
     let connection = session.connection;
-    let new = session.tip.after_tree(connection, limit)?;
+    let new = session.tip.after_tree(connection, session.leaves, limit)?;
     let mut tree = session.tip.tree.clone();
     let first = tree.frontier().size();
     if !new.is_empty() {

@@ -61,6 +61,7 @@ async fn a_failed_commit_is_nobodys_success() {
         checkpointer: Checkpointer::start(&path, &options).expect("a thread").0,
         is_complete: Arc::default(),
         health: Arc::default(),
+        leaves: Leaves::default(),
     };
     let (writer, thread) = Writer::start(parts).expect("a thread");
     let kept = |id: &str| {
