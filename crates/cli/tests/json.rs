@@ -19,7 +19,7 @@ const NOT_HERE: [&str; 5] = ["help", "mcp", "serve", "witness", "wrap"];
 
 /// The arguments of every command but for [`NOT_HERE`]; `{}` stands for the id of a record, `{key}` for that of an API key,
 /// `{dir}` for a folder.
-const CASES: [&str; 64] = [
+const CASES: [&str; 65] = [
     "approvals list",
     "approvals show ap_000000000000",
     "approvals approve ap_000000000000",

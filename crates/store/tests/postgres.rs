@@ -237,7 +237,7 @@ async fn a_clock_that_jumps_opens_no_window() {
         },
         draws: vec![draw.clone()],
         lapse: Lapse::Release,
-        lease: Duration::from_secs(60),
+        lease: Duration::from_mins(1),
     };
     let reserved = store.reserve(&request).await.expect("the database works");
     assert_eq!(reserved, ReserveAnswer::Reserved);
@@ -246,7 +246,7 @@ async fn a_clock_that_jumps_opens_no_window() {
     let same = client.query_one(same, &[]).await.expect("one pot");
     assert!(same.get::<_, bool>(0));
     let refused = store
-        .check(&[draw.clone()])
+        .check(std::slice::from_ref(&draw))
         .await
         .expect("the database works");
     assert!(matches!(refused, ReserveAnswer::Over(_)), "{refused:?}");

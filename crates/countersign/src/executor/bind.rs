@@ -195,7 +195,7 @@ impl Executor {
                 Ok(is_elsewhere.then(|| self.own_key(allowed, keys)))
             }
             (KeyRule::Optional, UnkeyedWrites::Derive) => {
-                let made = self.key_of_window(allowed, keys, digest, again);
+                let made = Box::pin(self.key_of_window(allowed, keys, digest, again));
                 Ok(Some(made.await?))
             }
         }
