@@ -296,12 +296,11 @@ impl Resolve {
 
 /// Asks the tool of a call in doubt what became of it, with the tools of the server if one has the store.
 fn ask(claim: &ClaimRow, place: &Place, terminal: &mut Terminal) -> Result<Exit, Failure> {
-    let executor = match &place.served {
-        Some(served) => served.gateway.executor().clone(),
-        None => {
-            let catalog = catalog::ready(place.loaded())?;
-            place.executor(catalog, Rules::default())
-        }
+    let executor = if let Some(served) = &place.served {
+        served.gateway.executor().clone()
+    } else {
+        let catalog = catalog::ready(place.loaded())?;
+        place.executor(catalog, Rules::default())
     };
     let mut journal = Journal::start(place)?;
     let asked = executor.ask_about(claim, Some(&place.by.actor));

@@ -120,7 +120,7 @@ impl World {
     ) -> Value {
         let envelope: RequestEnvelope = serde_json::from_value(envelope).unwrap();
         let call = ToolCall::new(tool, arguments.to_string(), Principal::user(user));
-        let reply = self.executor.execute(call.envelope(envelope)).await;
+        let reply = Box::pin(self.executor.execute(call.envelope(envelope))).await;
         serde_json::to_value(reply).unwrap()
     }
 

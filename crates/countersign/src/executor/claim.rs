@@ -303,7 +303,7 @@ impl Executor {
             claim: &claim,
             by: None,
         };
-        let found = self.reconcile(&look, held.age, grace).await;
+        let found = Box::pin(self.reconcile(&look, held.age, grace)).await;
         match found.map_err(|error| store_fault(&error))? {
             Reconciliation::Happened(reply) => Ok(Taking::Found(claim, reply)),
             Reconciliation::DidNot(_) => Ok(Taking::Again),

@@ -191,7 +191,7 @@ impl World {
         // Records of one moment have no order.
         self.clock.advance(Duration::from_secs(1));
         let call = ToolCall::new(tool, arguments, who).envelope(envelope);
-        serde_json::to_value(self.executor.execute(call).await).unwrap()
+        serde_json::to_value(Box::pin(self.executor.execute(call)).await).unwrap()
     }
 
     /// Every call of the log, opened, oldest first.
