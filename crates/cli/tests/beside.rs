@@ -552,7 +552,7 @@ fn a_second_server_leaves_the_socket_to_the_first() {
     assert_eq!(asked(), first.child.id());
     let told = fs::read_to_string(&log).unwrap();
     assert!(
-        told.contains("another server of this data folder answers commands"),
+        told.contains("commands go to the server that was started first on this data folder"),
         "{told}"
     );
     let announced: Value =

@@ -73,7 +73,7 @@ impl Operation for RotateMaster {
         } else {
             terminal.say(format_args!(
                 "ok: {} encrypted with the master key {}",
-                counted(rewrapped, "user key", "user keys"),
+                counted(rewrapped, "data key", "data keys"),
                 place.master.get().id()
             ))?;
         }
