@@ -302,7 +302,7 @@ fn a_new_file_says_what_was_answered() {
     // Every line that shows a default is right when it is switched on.
     let on: String = everything
         .lines()
-        .take_while(|line| !line.starts_with("# Who may call what"))
+        .take_while(|line| !line.starts_with("# Which caller may call which tool"))
         .filter(|line| !line.ends_with('='))
         .map(|line| match line.strip_prefix("# ") {
             Some(rest) if rest.split(' ').nth(1) == Some("=") => format!("{rest}\n"),

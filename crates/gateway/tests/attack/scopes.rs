@@ -583,7 +583,7 @@ fn status(world: &World) -> Vec<Case> {
 
 /// A key that expires cannot prolong itself.
 async fn rotation(world: &World, tally: &mut Tally) {
-    let end = "2026-11-16T13:00:00Z";
+    let end = "2060-11-16T13:00:00Z";
     let (token, id) = world.key_until("root", &["keys:manage"], end).await;
     world.parts.clock.advance(Duration::from_mins(10));
     let new = json!({"actor": {"type": "user", "id": "root"}});

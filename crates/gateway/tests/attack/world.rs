@@ -128,10 +128,10 @@ impl World {
         LazyLock::force(&CAPTURED);
         let folder = tempfile::tempdir().unwrap();
         let (parts, url) = match backing {
-            Backing::Sqlite => (Parts::on_sqlite(folder.path()), None),
+            Backing::Sqlite => (Parts::on_sqlite(folder.path()).ahead(), None),
             Backing::Postgres => {
                 let url = shared_postgres().fresh_database();
-                (Parts::on_postgres(&url).await, Some(url))
+                (Parts::on_postgres(&url).await.ahead(), Some(url))
             }
         };
         let issuers = Issuers::in_folder(folder.path());
@@ -206,7 +206,7 @@ impl World {
             desk,
             job: self.nobodys("nightly").await,
             opener: own("opener", &["evidence:open", "notes:write"]).await.0,
-            expired: self.key_until("ann", write, "2026-11-16T12:00:01Z").await.0,
+            expired: self.key_until("ann", write, "2060-11-16T12:00:01Z").await.0,
             revoked: own("rex", write).await.0,
             erased: own("eve", write).await.0,
             root_id,

@@ -96,7 +96,7 @@ async fn calls_that_are_written_as_text_are_run() {
     .await;
     assert_eq!(prose.json(), json!([]));
     let metrics = get(&world, "/metrics").await.body;
-    let line = "countersign_bindings_total{tool=\"memory.search\",client=\"unknown\",model=\"qwen-x\",outcome=\"repaired\"} 1";
+    let line = "countersign_bindings_total{tool=\"memory.search\",client=\"local\",model=\"qwen-x\",outcome=\"repaired\"} 1";
     assert!(metrics.contains(line), "{metrics}");
     // B19: thinking without its end is counted.
     let line = "countersign_bindings_total{tool=\"unknown\",client=\"unknown\",model=\"qwen-x\",outcome=\"incomplete\"} 1";
