@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use countersign::archive::SCOPE_ERASE;
 use countersign::archive::verify::Verification;
+use countersign::clock::ManualClock;
 use countersign::contract::Effect;
 use countersign::contract::{Actor, ActorType};
+use countersign::ids::RandomIds;
 use countersign::ledger::LogQuery;
 use countersign::sequencer::{LastStop, Sequencer, Tick};
 use countersign::{Effects, Principal};
@@ -123,15 +125,23 @@ const RULES: &str = r#"
     deny = ["*"]
 "#;
 
+/// The same parts with a clock that is ahead of the machine's: the time that a durable store has believed counts where it is later.
+fn ahead(parts: Parts) -> Parts {
+    let start = "2060-11-16T12:00:00Z".parse().unwrap();
+    let clock = Arc::new(ManualClock::starting_at(start));
+    let ids = Arc::new(RandomIds::new(clock.clone()));
+    Parts::on(parts.store, clock, ids)
+}
+
 impl World {
     pub(crate) async fn start(backing: Backing) -> Self {
         LazyLock::force(&CAPTURED);
         let folder = tempfile::tempdir().unwrap();
         let (parts, url) = match backing {
-            Backing::Sqlite => (Parts::on_sqlite(folder.path()).ahead(), None),
+            Backing::Sqlite => (ahead(Parts::on_sqlite(folder.path())), None),
             Backing::Postgres => {
                 let url = shared_postgres().fresh_database();
-                (Parts::on_postgres(&url).await.ahead(), Some(url))
+                (ahead(Parts::on_postgres(&url).await), Some(url))
             }
         };
         let issuers = Issuers::in_folder(folder.path());

@@ -95,17 +95,8 @@ impl Parts {
         Self::on_durable(Arc::new(store.unwrap()))
     }
 
-    /// The same parts with a clock that is ahead of the machine's: the time that a durable store has believed counts where it is later.
-    pub(crate) fn ahead(self) -> Self {
-        Self::at(self.store, "2060-11-16T12:00:00Z")
-    }
-
     fn on_durable(store: Arc<dyn Store>) -> Self {
-        Self::at(store, "2026-11-16T12:00:00Z")
-    }
-
-    fn at(store: Arc<dyn Store>, start: &str) -> Self {
-        let start = start.parse().unwrap();
+        let start = "2026-11-16T12:00:00Z".parse().unwrap();
         let clock = Arc::new(ManualClock::starting_at(start));
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds::new(clock.clone()));
         Self::on(store, clock, ids)
