@@ -2,7 +2,7 @@
 
     python3 caller.py notes.add '{"text": "buy tea"}'
 """
-import json, os, sys, time, urllib.error, urllib.request, uuid
+import http.client, json, os, sys, time, urllib.error, urllib.request, uuid
 
 SERVER = os.environ.get("COUNTERSIGN_URL", "http://127.0.0.1:8787")
 API_KEY = os.environ.get("COUNTERSIGN_KEY")  # csk_…; not needed before the server has its first key
@@ -18,11 +18,13 @@ def call(tool, arguments, key, patience_seconds=300):
     while True:
         request = urllib.request.Request(f"{SERVER}/v1/tools/{tool}", body, headers)
         try:
-            with urllib.request.urlopen(request, timeout=60) as reply:
-                return json.load(reply)["data"]
-        except urllib.error.HTTPError as reply:
-            error = json.load(reply)["error"]
-        except OSError as lost:  # no answer: the call may have run, and the key makes the retry safe
+            try:
+                with urllib.request.urlopen(request, timeout=60) as reply:
+                    return json.load(reply)["data"]
+            except urllib.error.HTTPError as reply:
+                error = json.load(reply)["error"]
+        except (OSError, http.client.HTTPException, ValueError) as lost:
+            # No answer, or half of one: the call may have run, and the key makes the retry safe.
             error = {"code": "NO_ANSWER", "message": str(lost), "details": {"retryable": True}}
         details = error["details"]
         waits = error["code"] == "NEEDS_USER_CONFIRMATION"
