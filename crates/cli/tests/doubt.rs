@@ -141,7 +141,7 @@ fn answer(listener: &TcpListener, body: &str) -> String {
     key
 }
 
-/// A17, T8: an operator has the tool asked what became of a call in doubt that nobody repeats. What it says settles the call, and its
+/// A17, T8: an operator has the tool asked what became of a call in doubt that no caller repeats. What it says settles the call, and its
 /// record names the operator.
 #[test]
 fn an_operator_has_the_tool_asked() {

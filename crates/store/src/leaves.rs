@@ -1,4 +1,4 @@
-//! Codes of records that are not signed yet. Without the keys nobody can write a row that is taken for a record.
+//! Codes of records that are not signed yet. Without the keys no program can write a row that is taken for a record.
 
 use std::sync::{Arc, OnceLock};
 

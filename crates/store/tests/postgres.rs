@@ -146,7 +146,7 @@ async fn whole_reads(client: &tokio_postgres::Client) -> Vec<(String, i64)> {
 }
 
 /// A16, A17: a record that waits for the tree is added, and signed, only as this installation has written it: without
-/// the keys nobody adds one or changes one, also if the tree was grown by hand.
+/// the keys no program adds one or changes one, also if the tree was grown by hand.
 #[tokio::test]
 async fn a_record_that_another_program_wrote_is_not_signed() {
     const FORGE: &str = "INSERT INTO record (user_id, id, kind, at_ns, fenced, leaf) \

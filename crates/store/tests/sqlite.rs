@@ -105,7 +105,7 @@ async fn what_waits_for_the_tree_forgets_its_user_too() {
 }
 
 /// A16, A17: a record that waits for the tree is added, and signed, only as this installation has written it: without
-/// the keys nobody adds one at the next place or changes one, also if the tree was grown by hand.
+/// the keys no program adds one at the next place or changes one, also if the tree was grown by hand.
 #[tokio::test]
 async fn a_record_that_another_program_wrote_is_not_signed() {
     const FORGE: &str = "INSERT INTO record (idx, at, fenced, kind, id, user_id, leaf)

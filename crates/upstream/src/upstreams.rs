@@ -56,7 +56,7 @@ pub struct Upstreams {
 /// Services and servers that a new set takes over from the set before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Those whose entries are unchanged, with their connections, breakers and fetched tokens.
+    /// Servers whose entries are unchanged, with their connections, breakers and fetched tokens.
     Unchanged,
     /// None: every secret is read again.
     None,

@@ -32,7 +32,7 @@ fn hesitant_purchase(world: &World, changes: usize) -> String {
     id
 }
 
-/// Somebody who buys, by whichever credential.
+/// A buyer, by whichever credential.
 pub(crate) struct Buyer<'w> {
     pub(crate) world: &'w World,
     pub(crate) user: &'static str,

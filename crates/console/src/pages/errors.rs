@@ -45,7 +45,7 @@ struct Failed {
     tool: String,
     version: String,
     count: u64,
-    /// Those of the last hour.
+    /// Failures of the last hour.
     last_hour: u64,
     /// Time of the first after the last six hours without one.
     since: String,

@@ -1,6 +1,6 @@
 //! Calls in doubt that no caller repeats: the tool is asked what became of them (A17).
 //!
-//! A call without a key of its caller's, or of a model that gave up, is repeated by nobody. Its arguments are sealed with
+//! A call without a key of its caller's, or of a model that gave up, isn't repeated. Its arguments are sealed with
 //! its intent, so its look-up needs no repeat. Every replica may look; a look-up changes nothing, and the commit that
 //! settles a claim names its attempt, so that one of them settles it, once.
 
@@ -261,7 +261,7 @@ impl Executor {
         }
     }
 
-    /// What the intent of a call keeps for its look-up, checked against its record.
+    /// Payload and arguments that the intent of a call keeps for its look-up, checked against its record.
     async fn kept_call(
         &self,
         row: &ClaimRow,

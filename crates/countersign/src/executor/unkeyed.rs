@@ -101,7 +101,7 @@ impl Executor {
     }
 
     /// Finds the key of a call like this one whose effect elsewhere may still happen or may have happened, however long
-    /// ago it was made: time alone does not make the same call another one while nobody knows what became of it.
+    /// ago it was made: time alone does not make the same call another one while its outcome is unknown.
     async fn unfinished(
         &self,
         allowed: &Allowed,

@@ -146,7 +146,7 @@ impl Disposed {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names(Vec<Name>);
 
-/// The first bytes of a digest. Nobody who writes to a database chooses what is digested: ids and keys are random.
+/// The first bytes of a digest. A writer to the database cannot choose what is digested: ids and keys are random.
 pub type Name = [u8; 8];
 
 impl Names {

@@ -1065,7 +1065,7 @@ async fn old_questions_are_removed() {
 }
 
 /// A13, A17: a process whose clock was set back accepts no answer that had expired by the time that the store has
-/// believed, and lets nobody give one.
+/// believed, and lets no approver give one.
 #[tokio::test]
 async fn a_clock_that_is_set_back_revives_no_approval() {
     let probe = || {

@@ -352,8 +352,8 @@ async fn a_repeat_of_a_call_in_doubt_is_no_new_call_after_its_window() {
     runs.check(1);
 }
 
-/// A9, A17: a call in doubt that nobody repeats is looked up after the grace, with the arguments of its intent, and is
-/// settled once, with a record. A call that nobody can look up stays in doubt.
+/// A9, A17: a call in doubt that no caller repeats is looked up after the grace, with the arguments of its intent, and is
+/// settled once, with a record. A call that cannot be looked up stays in doubt.
 #[tokio::test]
 async fn a_call_that_nobody_repeats_is_looked_up() {
     let happened: Found = || Ok(Reconciled::Happened(json!({"id": 7}).into()));

@@ -188,7 +188,7 @@ impl ReadyRule {
         Ok(holds.then_some(self.outcome()))
     }
 
-    /// What becomes of a call for which it holds.
+    /// Outcome of a call for which it holds.
     pub(super) fn outcome(&self) -> Outcome {
         match self.then {
             Then::Deny => Outcome::Deny,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::case::{
     ASKED, CONFLICT, Case, Expected, FORBIDDEN, INVALID, NOT_FOUND, Request, Tally, case, message,
 };
-use crate::signer::NOW;
+use crate::world::NOW;
 use crate::world::{Backing, World};
 
 const HARM: &str = "a disk that is wiped";

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, crypto};
 use serde_json::{Value, json};
 
-use crate::signer::{NOW, Signer};
+use crate::signer::Signer;
+use crate::world::NOW;
 
 pub(crate) const HOME: &str = "https://home.example/";
 pub(crate) const CORP: &str = "https://corp.example/";

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, Expected, Request, Tally, UNAUTHORIZED, case};
 use crate::issuers::{AUDIENCE, CORP, HOME, claims, signed, unsigned};
-use crate::signer::NOW;
+use crate::world::NOW;
 use crate::world::{Backing, World};
 
 const HARM: &str = "a note in the name of ann";

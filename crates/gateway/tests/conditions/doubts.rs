@@ -40,7 +40,7 @@ fn warnings(text: &str) -> String {
         .join("\n")
 }
 
-/// A3: a condition that compares with a value which no call has is told, with its place; one that may hold is not.
+/// A3: a condition that compares with a value which no call has is reported, with its place; one that may hold is not.
 #[test]
 fn conditions_that_never_hold_are_told() {
     let never = [
@@ -92,7 +92,7 @@ fn conditions_that_never_hold_are_told() {
     }
 }
 
-/// A catalog knows its upstreams, so a name that none of them has is told.
+/// A catalog knows its upstreams, so a name that none of them has is reported.
 #[test]
 fn an_upstream_that_there_is_not_is_told() {
     let warned = |name: &str, catalog: &Catalog| {

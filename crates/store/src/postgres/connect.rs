@@ -74,7 +74,10 @@ pub(super) fn pool(options: &PostgresOptions, guard: &Guard) -> Result<Pool, Ope
     Ok(pool.expect("it has a runtime for its timeouts"))
 }
 
-/// True if two connections use one session of the server. An idle connection has its own, unless a pooler has lent it to
+/// Number of times that two connections are looked at.
+const SHARED_TRIES: usize = 5;
+
+/// True if two connections use one session of the server, or one of them uses several. An idle connection has its own, unless a pooler has lent it to
 /// the other one.
 pub(super) async fn share_session(one: &Client, other: &Client) -> Result<bool, Failure> {
     const SESSION: &str = "SELECT pg_backend_pid()";
@@ -86,10 +89,17 @@ pub(super) async fn share_session(one: &Client, other: &Client) -> Result<bool, 
         });
         Ok::<_, Failure>(row)
     };
-    let idle = session(one, SESSION).await?;
-    let busy = session(other, &format!("BEGIN; {SESSION}")).await?;
-    other.batch_execute("ROLLBACK").await?;
-    Ok(idle == busy)
+    let own = session(one, SESSION).await?;
+    // A pooler with several free sessions may lend another one the first time.
+    for _ in 0..SHARED_TRIES {
+        let idle = session(one, SESSION).await?;
+        let busy = session(other, &format!("BEGIN; {SESSION}")).await?;
+        other.batch_execute("ROLLBACK").await?;
+        if idle != own || idle == busy {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Waits for a future. Returns [`Failure::Silent`] if it takes longer than the limit.

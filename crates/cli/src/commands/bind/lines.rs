@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(String::from_utf8(output).unwrap(), expected);
     }
 
-    /// Whoever sends one line and waits gets its answer while the input stays open.
+    /// A program that sends one line and waits gets its answer while the input stays open.
     #[test]
     fn each_line_is_answered_before_the_next() {
         let (input, mut questions) = std::io::pipe().unwrap();

@@ -46,7 +46,7 @@ pub(super) struct Need {
     pub(super) whom: String,
     /// Time since when the oldest waits, and the same for people.
     pub(super) since: Option<(String, String)>,
-    /// What to do, as HTML: its commands as code.
+    /// Instructions, as HTML: commands as code.
     pub(super) settle: String,
     pub(super) page: String,
     pub(super) button: &'static str,
@@ -111,7 +111,7 @@ impl Attention {
         }
     }
 
-    /// What is shown, the gravest first.
+    /// Items on the page, the gravest first.
     pub(super) fn needs(
         &self,
         frame: &Frame,

@@ -314,7 +314,7 @@ impl State {
         Ok(faults)
     }
 
-    /// The holds that are missing although nobody lifted them, and those that are there although somebody did.
+    /// Holds that are missing although they were not lifted, and holds that are there although they were.
     async fn wrong_holds(&self, archive: &Archive) -> Result<Vec<Finding>, Error> {
         let last = self.last_of_holds();
         if last.is_empty() {

@@ -136,7 +136,7 @@ impl Reader<'_> {
     }
 
     /// Takes back calls in a mark in which something else stands as well. One call is handed over with all of it, because it
-    /// may be a part of the call; of several, nobody knows which.
+    /// may be a part of the call; of several, it is unknown which.
     fn more_than_objects(&mut self, before: usize, whole: &str) -> Result<(), DecodeError> {
         match self.written.calls.get(before..) {
             Some([call]) if !call.ambiguous => {

@@ -56,7 +56,7 @@ pub enum Failed {
     /// The conditions of a call take too many steps together. Usually many of them go through a long list of the call.
     #[error("the conditions of the call take more than {CALL_STEPS_MAX} steps together")]
     CallSteps,
-    /// It depends on the scopes of the caller, and they are not known: a record does not have them.
+    /// It depends on the scopes of the caller, and they are unknown, usually because a recorded call is decided again: a record does not have them.
     #[error("the scopes of the caller are not known")]
     Scopes,
 }
