@@ -412,6 +412,21 @@ impl Upstream {
 }
 
 impl Auth {
+    /// The part of the request that the credential is written to, and its name there.
+    pub(crate) fn target(&self) -> (&'static str, String) {
+        match self {
+            Self::Bearer { .. }
+            | Self::Basic { .. }
+            | Self::ClientCredentials(_)
+            | Self::TokenExchange(_) => ("header", "authorization".to_owned()),
+            Self::Header { name, .. } | Self::UserToken { header: name, .. } => {
+                ("header", name.to_ascii_lowercase())
+            }
+            Self::Query { name, .. } => ("query", name.clone()),
+            Self::Cookie { name, .. } => ("cookie", name.clone()),
+        }
+    }
+
     /// The secret that it refers to, and the keys that lead to it.
     pub(super) fn secret(&self) -> Option<(&'static [&'static str], &SecretRef)> {
         match self {

@@ -39,8 +39,21 @@ pub(crate) fn of(document: &Document<'_>, upstream: &str, base_url: &str) -> Cre
             _ => format!("{}_{}", shouted(upstream), shouted(&scheme.name)),
         };
         let variable = |suffix: &str| SecretRef::Env(format!("{name}_{suffix}"));
-        let scheme = document.follow(&scheme.node).unwrap_or(&scheme.node);
-        auths.extend(auth_of(scheme, &variable, &mut notes));
+        let node = document.follow(&scheme.node).unwrap_or(&scheme.node);
+        let mut own = Vec::new();
+        let Some(auth) = auth_of(node, &variable, &mut own) else {
+            notes.append(&mut own);
+            continue;
+        };
+        if auths.iter().any(|it: &Auth| it.target() == auth.target()) {
+            notes.push(format!(
+                "the credential {:?} is left out: another one has its place in the request",
+                scheme.name
+            ));
+            continue;
+        }
+        notes.append(&mut own);
+        auths.push(auth);
     }
     if !chosen.is_empty() && schemes.len() > chosen.len() {
         let is_other = |name: &str| !chosen.iter().any(|it| it.name == name);

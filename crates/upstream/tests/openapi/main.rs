@@ -187,6 +187,30 @@ fn every_scheme_of_a_requirement_is_written() {
     assert_eq!(again.upstream[0].auth.iter().count(), 2);
 }
 
+/// Two schemes of one requirement that both go into `Authorization` cannot be sent together.
+#[test]
+fn a_scheme_whose_place_is_taken_is_left_out() {
+    let text = r#"{
+        "openapi": "3.0.0",
+        "info": { "title": "Metrics", "version": "1" },
+        "servers": [{ "url": "https://api.metrics.example" }],
+        "security": [{ "token": [], "key": [], "login": [] }],
+        "components": { "securitySchemes": {
+            "token": { "type": "http", "scheme": "bearer" },
+            "key": { "type": "apiKey", "in": "query", "name": "key" },
+            "login": { "type": "http", "scheme": "basic" }
+        } },
+        "paths": { "/a": { "get": { "operationId": "a", "responses": {} } } }
+    }"#;
+    let import = import(text, &Options::default()).unwrap();
+    assert_eq!(import.manifest.check(), []);
+    assert_eq!(import.manifest.upstream[0].auth.iter().count(), 2);
+    assert_eq!(
+        import.report.notes,
+        ["the credential \"login\" is left out: another one has its place in the request"]
+    );
+}
+
 #[test]
 fn schemas_become_json_schema() {
     let import = imported("schemas.yaml");

@@ -219,24 +219,9 @@ fn credentials(auths: &Auths, upstream: &Upstream, place: &mut Checker<'_>) {
         };
         let mut below = place.item(at);
         credential(auth, upstream, &mut below);
-        if !taken.insert(target(auth)) {
+        if !taken.insert(auth.target()) {
             below.complain("another credential has this place in the request already");
         }
-    }
-}
-
-/// The part of the request that a credential is written to, and its name there.
-fn target(auth: &Auth) -> (&'static str, String) {
-    match auth {
-        Auth::Bearer { .. }
-        | Auth::Basic { .. }
-        | Auth::ClientCredentials(_)
-        | Auth::TokenExchange(_) => ("header", "authorization".to_owned()),
-        Auth::Header { name, .. } | Auth::UserToken { header: name, .. } => {
-            ("header", name.to_ascii_lowercase())
-        }
-        Auth::Query { name, .. } => ("query", name.clone()),
-        Auth::Cookie { name, .. } => ("cookie", name.clone()),
     }
 }
 
